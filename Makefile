@@ -1,0 +1,48 @@
+# Foliot. `make` alone prints what can be made.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+TOOLS := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check bench lock format clean
+
+help:  ## print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops it)
+	@$(BIN)/foliot up $(APP)
+
+test: $(TOOLS)  ## every proof in its short form (under 15 minutes on 2 cores)
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed that must not be
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tests/tree.py
+
+bench: $(TOOLS)  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
+	$(BIN)/foliot bench $(ARGS)
+
+format: $(TOOLS)  ## let ruff format and fix what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(TOOLS)  ## resolve the dependencies anew into requirements.lock
+	UV_PYTHON_DOWNLOADS=never $(BIN)/uv export --quiet --upgrade --format requirements-txt --no-emit-project --all-groups \
+		--no-header --no-annotate --output-file requirements.lock
+	rm -f uv.lock
+
+clean:  ## remove the tools, caches and build output (data in .foliot stays)
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(TOOLS): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Foliot needs Python 3.11 or newer on the PATH (or: make PYTHON=/path/to/python)"; exit 1; }
+	@echo "preparing .venv with $$($(PYTHON) --version) (once, about half a minute)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,71 @@
+"""How a length of time is written: ISO 8601 days and clock parts, or seconds."""
+
+import math
+import re
+from datetime import timedelta
+from typing import Final
+
+from foliot.domain.errors import InvalidField
+
+_SECONDS: Final = re.compile(r"(?P<seconds>\d{1,18})(?:\.(?P<fraction>\d{1,6}))?", re.ASCII)
+_ISO: Final = re.compile(
+    r"P(?=.)(?:(?P<weeks>\d{1,18})W)?(?:(?P<days>\d{1,18})D)?"
+    r"(?:T(?=.)(?:(?P<hours>\d{1,18})H)?(?:(?P<minutes>\d{1,18})M)?"
+    r"(?:(?P<seconds>\d{1,18})(?:[.,](?P<fraction>\d{1,6}))?S)?)?",
+    re.ASCII,
+)
+_CALENDAR: Final = re.compile(r"P[^T]*[YM].*")
+_EXAMPLE: Final = 'write "PT90S", "PT1H30M", "P1D", "P2W", or a number of seconds'
+_UNITS: Final = (("P", timedelta(days=1), "D"), ("PT", timedelta(hours=1), "H"), ("PT", timedelta(minutes=1), "M"))
+
+
+def parse_duration(text_or_seconds: str | float, field: str) -> timedelta:
+    """The length written as `PT1H30M`, `P1D`, `P2W`, `PT0.5S` or as plain seconds; never negative.
+
+    A day is 24 hours. Months and years are refused, because they have no length.
+    """
+    try:
+        if isinstance(text_or_seconds, str):
+            return _parse_text(text_or_seconds, field)
+        return _parse_number(text_or_seconds, field)
+    except OverflowError:
+        raise InvalidField(field, "the duration is too long", "the longest is 999999999 days") from None
+
+
+def format_duration(duration: timedelta) -> str:
+    """The one canonical text: a single number of the largest unit that leaves no rest (`PT90S`, `PT2H`, `P14D`)."""
+    if duration < timedelta(0):
+        raise ValueError(f"a duration is never negative, {duration} is")
+    if not duration:
+        return "PT0S"
+    for head, unit, letter in _UNITS:
+        if not duration % unit:
+            return f"{head}{duration // unit}{letter}"
+    seconds, rest = divmod(duration, timedelta(seconds=1))
+    fraction = f".{rest.microseconds:06d}".rstrip("0") if rest else ""
+    return f"PT{seconds}{fraction}S"
+
+
+def _parse_text(text: str, field: str) -> timedelta:
+    upper = text.strip().upper()
+    if match := _ISO.fullmatch(upper) or _SECONDS.fullmatch(upper):
+        parts = match.groupdict("0")
+        microseconds = int(parts.pop("fraction").ljust(6, "0"))
+        return timedelta(microseconds=microseconds, **{unit: int(number) for unit, number in parts.items()})
+    if upper.startswith("-"):
+        raise InvalidField(field, f"a duration is never negative: {text[:40]!r}", _EXAMPLE)
+    if _CALENDAR.fullmatch(upper):
+        raise InvalidField(
+            field,
+            f"months and years have no fixed length: {text[:40]!r}",
+            "minutes come after a T, as in PT15M; for calendar steps use days, weeks or cronExpression",
+        )
+    raise InvalidField(field, f"not a duration: {text[:40]!r}", _EXAMPLE)
+
+
+def _parse_number(seconds: float, field: str) -> timedelta:
+    if isinstance(seconds, bool) or not math.isfinite(seconds):
+        raise InvalidField(field, f"not a number of seconds: {seconds}", _EXAMPLE)
+    if seconds < 0:
+        raise InvalidField(field, f"a duration is never negative: {seconds}", _EXAMPLE)
+    return timedelta(seconds=seconds)

@@ -1,0 +1,37 @@
+"""What can go wrong in a way the caller can mend."""
+
+
+class FoliotError(Exception):
+    """Root of everything Foliot raises on purpose; `hint` says what to do next. The edge translates each leaf once."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class InvalidField(FoliotError, ValueError):  # noqa: N818 - reads aloud: "raise InvalidField"
+    """A value the caller sent cannot be taken; `field` is spelled as on the wire (camelCase)."""
+
+    def __init__(self, field: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.args = (field, message, hint)  # so that it survives pickling
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.field}: {super().__str__()}"
+
+
+class NotFound(FoliotError):  # noqa: N818 - as InvalidField
+    """There is no such thing, or it belongs to another tenant: the answer is the same."""
+
+
+class Conflict(FoliotError):  # noqa: N818 - as InvalidField
+    """The request is well formed, but contradicts the present state."""
+
+
+class Unavailable(FoliotError):  # noqa: N818 - as InvalidField
+    """Foliot cannot answer now; the same request may succeed later."""

@@ -1,0 +1,128 @@
+"""How a cron expression is written: one canonical text for each, or what is wrong with it."""
+
+import re
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from cronsim import CronSim, CronSimError
+
+from foliot.domain.errors import InvalidField
+
+LONGEST: Final = 256
+
+_MACROS: Final = MappingProxyType(
+    {
+        "@yearly": "0 0 1 1 *",
+        "@annually": "0 0 1 1 *",
+        "@monthly": "0 0 1 * *",
+        "@weekly": "0 0 * * 0",
+        "@daily": "0 0 * * *",
+        "@midnight": "0 0 * * *",
+        "@hourly": "0 * * * *",
+    }
+)
+# The names are those of cronsim's messages ("Bad hour").
+_ALLOWED: Final = MappingProxyType(
+    {
+        "second": "0-59, for example */10",
+        "minute": "0-59, for example */5",
+        "hour": "0-23, for example 9 or 8-18",
+        "day-of-month": "1-31, L (last day) or LW (last weekday), for example 1,15",
+        "month": "1-12 or JAN-DEC, for example 1-3",
+        "day-of-week": "0-7 or SUN-SAT, 5L (last Friday) or 1#2 (second Monday), for example MON-FRI",
+    }
+)
+_MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_NUMBERS: Final = MappingProxyType(
+    {
+        "month": {name: str(number) for number, name in enumerate(_MONTHS, 1)},
+        "day-of-week": {name: str(number) for number, name in enumerate(_DAYS)},
+    }
+)
+_TOKEN: Final = re.compile(r"[A-Z]+|[0-9]+")
+# cronsim looks 50 years ahead and the days of the week repeat after 28: what does not fire from here on never does.
+_ANY_START: Final = datetime(2001, 1, 1)  # noqa: DTZ001 - a reading of a wall clock
+
+
+def parse_cron(expression: str, field: str = "cronExpression") -> str:
+    """The canonical form: five fields, or six with seconds first; names as numbers, single spaces, sorted lists."""
+    if len(expression) > LONGEST:
+        raise InvalidField(field, f"longer than {LONGEST} characters", "split it into several jobs")
+    try:
+        return _canonical(expression)
+    except _Fault as fault:
+        raise InvalidField(field, *fault.args) from None
+
+
+class _Fault(Exception):  # noqa: N818 - never leaves this module
+    """Message and hint; only the caller knows the field."""
+
+
+@lru_cache(maxsize=4096)
+def _canonical(expression: str) -> str:
+    text = expression.strip()
+    if text.startswith("@"):
+        if text.lower() not in _MACROS:
+            raise _Fault(f"unknown name {text!r}", "known are " + ", ".join(_MACROS))
+        return _MACROS[text.lower()]
+    words = text.upper().split()
+    if len(words) not in (5, 6):
+        raise _Fault(
+            f"{len(words)} fields instead of 5 or 6",
+            'write minute, hour, day-of-month, month, day-of-week, for example "0 9 * * MON"; seconds may come first',
+        )
+    written = dict(zip(list(_ALLOWED)[-len(words) :], words, strict=True))
+    parts = {name: _canonical_field(name, word) for name, word in written.items()}
+    if parts.get("second") == "0":
+        del parts["second"]
+    canonical = " ".join(parts.values())
+    try:
+        next(CronSim(canonical, _ANY_START))
+    except CronSimError as error:
+        bad = str(error).removeprefix("Bad ")
+        raise _impossible() if _day_is_well_written(bad, parts) else _not_understood(bad, written[bad]) from None
+    except StopIteration:
+        raise _impossible() from None
+    return canonical
+
+
+def _canonical_field(name: str, word: str) -> str:
+    if not word.isascii():  # isdigit and int below know more digits than cron does
+        raise _not_understood(name, word)
+    terms = [_canonical_term(name, term) for term in word.split(",")]
+    if all(term.isdigit() for term in terms):
+        terms = [str(number) for number in sorted({int(term) for term in terms})]
+    return ",".join(terms)
+
+
+def _canonical_term(name: str, term: str) -> str:
+    def number(token: re.Match[str]) -> str:
+        return str(int(token[0])) if token[0].isdigit() else _NUMBERS.get(name, {}).get(token[0], token[0])
+
+    term = _TOKEN.sub(number, term)
+    if name == "day-of-week":
+        term = re.sub(r"^7(?=$|[L#])", "0", term)
+        term = re.sub(r"^([1-7])-0(?=$|/)", r"\1-7", term)  # MON-SUN
+    return "*" if term == "*/1" else term
+
+
+def _day_is_well_written(bad: str, parts: dict[str, str]) -> bool:
+    """Say whether cronsim's "Bad day-of-month" is about the months beside it (31 February), not about the text."""
+    if bad != "day-of-month":
+        return False
+    try:
+        CronSim(f"0 0 {parts[bad]} * *", _ANY_START)
+    except CronSimError:
+        return False
+    return True
+
+
+def _not_understood(name: str, word: str) -> _Fault:
+    return _Fault(f"the {name} field {word!r} is not understood", f"{name} is {_ALLOWED[name]}; ranges run upwards")
+
+
+def _impossible() -> _Fault:
+    return _Fault("there is no such date, so it would never fire", "for the last day of a month write L as the day")

@@ -1,0 +1,128 @@
+"""When a recurrence fires next, and what it missed."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from typing import Final, assert_never
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from foliot.domain.cron import Cron, fires_after, next_after
+from foliot.domain.duration import format_duration, parse_duration
+from foliot.domain.errors import InvalidField
+
+__all__ = ["Cron", "Every", "Gap", "Recurrence", "canonical_key", "gap", "next_fire", "parse_key"]
+
+SHORTEST_PERIOD: Final = timedelta(seconds=1)
+LONGEST_PERIOD: Final = timedelta(days=366)
+_UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
+
+
+class Every(msgspec.Struct, frozen=True):
+    """Fires at whole periods from the Unix epoch; with an anchor at the anchor, and at whole periods after it."""
+
+    period: timedelta
+    anchor: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if not SHORTEST_PERIOD <= self.period <= LONGEST_PERIOD:
+            raise InvalidField("every", "must lie between one second and 366 days", 'for example "PT90S"')
+        if self.anchor is not None:
+            if self.anchor.tzinfo is None:
+                raise InvalidField("scheduleAt", "lacks its offset from UTC", 'for example "2026-01-31T09:00:00Z"')
+            msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
+
+
+Recurrence = Cron | Every
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """The fires of an interval: `count` of them, or at least so many where it is not `exact`."""
+
+    first: datetime
+    last: datetime
+    count: int
+    exact: bool = True
+
+
+def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
+    """The first fire strictly after `after`, in UTC; nothing else decides it, so no restart makes it drift."""
+    match recurrence:
+        case Cron():
+            return next_after(recurrence.expression, ZoneInfo(recurrence.timezone), after)
+        case Every():
+            return _next_whole_period(recurrence, after)
+        case _:
+            assert_never(recurrence)
+
+
+def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 100_000) -> Gap | None:
+    """The fires in (after, until], or None. Of a cron at most `most` are counted; first and last are exact."""
+    first = next_fire(recurrence, after)
+    if first is None or first > until:
+        return None
+    match recurrence:
+        case Cron():
+            return _counted_one_by_one(recurrence, first, until, most)
+        case Every():
+            further = (until - first) // recurrence.period
+            return Gap(first, first + further * recurrence.period, further + 1)
+        case _:
+            assert_never(recurrence)
+
+
+def canonical_key(recurrence: Recurrence) -> str:
+    """One text for each schedule: jobs with the same text share its fire cursor."""
+    match recurrence:
+        case Cron():
+            return f"cron|{recurrence.expression}|{recurrence.timezone}"
+        case Every():
+            anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
+            return f"every|{format_duration(recurrence.period)}|{anchor}"
+        case _:
+            assert_never(recurrence)
+
+
+def parse_key(key: str) -> Recurrence:
+    """The recurrence whose canonical key this is."""
+    match key.split("|"):
+        case ["cron", expression, timezone]:
+            return Cron(expression, timezone)
+        case ["every", period, anchor]:
+            return Every(parse_duration(period, "every"), None if anchor == "-" else datetime.fromisoformat(anchor))
+        case _:
+            raise ValueError(f"not the key of a schedule: {key!r}")
+
+
+def _next_whole_period(every: Every, after: datetime) -> datetime | None:
+    if every.anchor is not None and after < every.anchor:
+        return every.anchor
+    start = every.anchor or _UNIX_EPOCH
+    try:
+        return start + ((after - start) // every.period + 1) * every.period
+    except OverflowError:  # the calendar ends with the year 9999
+        return None
+
+
+def _counted_one_by_one(cron: Cron, first: datetime, until: datetime, most: int) -> Gap:
+    further = takewhile(lambda fire: fire <= until, fires_after(cron.expression, ZoneInfo(cron.timezone), first))
+    count, last = 1, first
+    for fire in islice(further, most - 1):
+        count, last = count + 1, fire
+    if next(further, None) is None:
+        return Gap(first, last, count)
+    return Gap(first, _last_fire(cron, last, until), count, exact=False)
+
+
+def _last_fire(cron: Cron, known: datetime, until: datetime) -> datetime:
+    """The greatest fire <= `until`, `known` being one: bisection, because the fire after a later instant is later."""
+    beyond = until  # no fire lies in (beyond, until]
+    while beyond - known >= _SECOND:
+        middle = known + (beyond - known) // 2
+        fire = next_fire(cron, middle)
+        if fire is None or fire > until:
+            beyond = middle
+        else:
+            known = fire
+    return known

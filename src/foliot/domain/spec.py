@@ -1,0 +1,73 @@
+"""How to run something: a handler and the policy around it, immutable and known by its content."""
+
+import hashlib
+import re
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from foliot.domain.fairness import Priority
+from foliot.domain.retry import Backoff
+
+FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
+LONGEST_TIMEOUT: Final = timedelta(days=7)
+LARGEST_PAYLOAD: Final = 256 * 1024
+"""Bytes of JSON."""
+
+
+class HttpHandler(msgspec.Struct, frozen=True, tag="http", tag_field="type", forbid_unknown_fields=True):
+    """A web address to call. Without `url` the address travels with each run, so that specs stay few."""
+
+    url: str | None = None
+    method: str = "POST"
+    headers: dict[str, str] = {}
+
+    @property
+    def group(self) -> str:
+        return "http"
+
+    @property
+    def label(self) -> str:
+        return self.url or "http"
+
+
+class FunctionHandler(msgspec.Struct, frozen=True, tag="function", tag_field="type", forbid_unknown_fields=True):
+    """A function that some worker has registered under this name."""
+
+    name: str
+
+    @property
+    def group(self) -> str:
+        return f"fn:{self.name}"
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+
+Handler = HttpHandler | FunctionHandler
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """Handler and policy of a run. Equal specs are the same spec, whoever wrote them."""
+
+    handler: Handler
+    queue: str = "default"
+    priority: Priority = Priority.NORMAL
+    max_retries: int = 3
+    backoff: Backoff = Backoff()
+    timeout: timedelta = timedelta(seconds=300)
+
+    def body(self) -> bytes:
+        """The canonical bytes: what is stored, and what the digest is of."""
+        return msgspec.json.encode(self, order="sorted")
+
+    @classmethod
+    def parse(cls, body: bytes) -> "Spec":
+        return msgspec.json.decode(body, type=cls)
+
+
+def digest(body: bytes) -> bytes:
+    """The name that a spec's content gives it."""
+    return hashlib.sha256(body).digest()

@@ -1,0 +1,16 @@
+"""Where dice are thrown: everything that needs chance is handed one of these."""
+
+import random
+from collections.abc import Callable
+
+Chance = Callable[[], float]
+"""Gives a number in [0, 1)."""
+
+
+def fair() -> Chance:
+    return random.Random().random  # noqa: S311 - spreads retries; guards nothing
+
+
+def seeded(seed: int) -> Chance:
+    """The same throws every time, for tests and simulations."""
+    return random.Random(seed).random  # noqa: S311 - as above

@@ -1,0 +1,36 @@
+"""Hints between processes: the names of the channels, and a notifier that never sends too many."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+READY: Final = "foliot_ready"
+"""There may be something to claim."""
+DUE: Final = "foliot_due"
+"""Something may fall due sooner than the scheduler thinks."""
+
+
+class Hints:
+    """Coalesces hints: at most one per channel and pause, however many were given. Losing one costs a poll interval."""
+
+    def __init__(self, send: Callable[[str], Awaitable[None]], pause: float = 0.02) -> None:
+        self._send = send
+        self._pause = pause
+        self._given: set[str] = set()
+        self._any = asyncio.Event()
+
+    def give(self, channel: str) -> None:
+        self._given.add(channel)
+        self._any.set()
+
+    async def run(self) -> None:
+        """Send what was given until cancelled."""
+        while True:
+            await self._any.wait()
+            self._any.clear()
+            given, self._given = self._given, set()
+            for channel in sorted(given):
+                with suppress(Exception):  # only a hint: the other side polls
+                    await self._send(channel)
+            await asyncio.sleep(self._pause)

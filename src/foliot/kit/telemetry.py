@@ -1,0 +1,65 @@
+"""What a process tells about itself: its log lines and its metrics."""
+
+import logging
+import sys
+from typing import Any, Final, TextIO
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+REGISTRY: Final = CollectorRegistry()
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+RUNS_ACCEPTED: Final = Counter("foliot_runs_accepted", "Runs acknowledged by this process", registry=REGISTRY)
+RUNS_FIRED: Final = Counter("foliot_runs_fired", "Runs made by schedules in this process", registry=REGISTRY)
+OCCURRENCES_SKIPPED: Final = Counter(
+    "foliot_occurrences_skipped", "Occurrences recorded as skipped by this process", registry=REGISTRY
+)
+OCCURRENCES_MISSED: Final = Counter(
+    "foliot_occurrences_missed", "Instants of schedules recorded as missed by this process", registry=REGISTRY
+)
+RUNS_PROMOTED: Final = Counter("foliot_runs_promoted", "Runs that fell due in this process", registry=REGISTRY)
+RUNS_REAPED: Final = Counter("foliot_runs_reaped", "Runs taken back from dead workers", registry=REGISTRY)
+ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
+LATE_RESULTS: Final = Counter(
+    "foliot_late_results", "Results refused because the lease was lost", registry=REGISTRY
+)
+FIRE_LATENESS: Final = Histogram(
+    "foliot_fire_lateness_seconds", "From the nominal instant to its firing", buckets=_BUCKETS, registry=REGISTRY
+)
+REQUESTS: Final = Histogram(
+    "foliot_http_request_seconds",
+    "Time to answer an API call",
+    ["operation", "status"],
+    buckets=_BUCKETS,
+    registry=REGISTRY,
+)
+READY_RUNS: Final = Gauge("foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=REGISTRY)
+DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their attempts", registry=REGISTRY)
+OVERDUE_SCHEDULES: Final = Gauge(
+    "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
+)
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus' text format."""
+    return generate_latest(REGISTRY)
+
+
+def start_logging(*, process: str, level: str = "info", json: bool = False, stream: TextIO | None = None) -> None:
+    """One line per event: readable by people, or as JSON by machines. Standard library loggers join in."""
+    chain: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True) if json else structlog.processors.TimeStamper("%H:%M:%S"),
+    ]
+    renderer: Any = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(pad_event_to=0)
+    output = stream or sys.stderr
+    structlog.configure(
+        processors=[*chain, structlog.processors.format_exc_info, renderer] if json else [*chain, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(output),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(process=process)
+    logging.basicConfig(level=logging.WARNING, stream=output, format="%(name)s: %(message)s", force=True)

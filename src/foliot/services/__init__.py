@@ -1,0 +1,1 @@
+"""One use case or one loop per file; none calls another."""

@@ -1,0 +1,48 @@
+"""Making runs ready when their time comes: one-time jobs, delayed runs, retries."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Final
+
+from foliot.domain.fairness import Priority, retry_rank, step
+from foliot.kit import telemetry
+from foliot.store.database import Database
+from foliot.store.dispatch import Flow, reserve
+from foliot.store.waiting import Table, fetch_due, promote, seconds_to_next_due
+
+BATCH: Final = 2_000
+
+
+class Promoter:
+    """Any number may run: each run is moved by whoever gets its row first."""
+
+    def __init__(self, database: Database) -> None:
+        self._line = database.line()
+        self._ranks = database.line(synchronous_commit="off")
+
+    async def run_once(self, now: datetime | None = None) -> int:
+        """Promote one batch from each table; how many runs became ready."""
+        return await self._promote("runs", now) + await self._promote("timers", now)
+
+    async def pause(self, longest: float = 0.5) -> float:
+        """Seconds to the next due run, at most `longest`."""
+        seconds = await seconds_to_next_due(self._line)
+        return longest if seconds is None else min(max(seconds, 0.0), longest)
+
+    async def close(self) -> None:
+        await self._line.close()
+        await self._ranks.close()
+
+    async def _promote(self, table: Table, now: datetime | None) -> int:
+        due = await fetch_due(self._line, table, BATCH, now)
+        if not due:
+            return 0
+        counts: Counter[Flow] = Counter(run.flow for run in due if not run.again)
+        ranks = await reserve(self._ranks, counts, {run.tenant: run.weight for run in due}, 0)
+        chosen = [
+            retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else ranks.take(run.flow)
+            for run in due
+        ]
+        moved = await promote(self._line, table, due, chosen)
+        telemetry.RUNS_PROMOTED.inc(moved)
+        return moved

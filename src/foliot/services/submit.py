@@ -1,0 +1,167 @@
+"""Accepting runs: everything that arrives while one commit is under way goes into the next."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from foliot.domain.errors import Conflict, Unavailable
+from foliot.store.database import Connection, Database
+from foliot.store.dispatch import Flow, reserve
+from foliot.store.recovery import is_gone
+from foliot.store.submission import Answer, NewRun, Once, enqueue, plan, remember
+
+LARGEST_COMMIT = 2_000
+"""Runs gathered into one commit; a single larger call is committed whole, by itself."""
+
+
+class Key(msgspec.Struct, frozen=True):
+    """An idempotency key: the call is done once, and `answer` (made from the new ids) is what repeats get."""
+
+    text: str
+    tenant: int
+    fingerprint: bytes
+    answer: Callable[[Sequence[int]], bytes]
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The ids of the new runs, or the answer that this key was given before."""
+
+    ids: Sequence[int] = ()
+    repeated: bytes | None = None
+
+
+class _Call(msgspec.Struct, eq=False):
+    runs: Sequence[NewRun]
+    key: Key | None
+    done: "asyncio.Future[Accepted]"
+
+
+class Submitter:
+    """Group commit without a timer. Acknowledged means on disk: a call returns after its commit, not before."""
+
+    def __init__(self, database: Database, hint: Callable[[], None]) -> None:
+        self._ranks = database.line(synchronous_commit="off")
+        self._writes = database.line(lock_timeout="200ms")
+        self._hint = hint
+        self._waiting: list[_Call] = []
+        self._arrived = asyncio.Event()
+
+    async def submit(self, runs: Sequence[NewRun], key: Key | None = None) -> Accepted:
+        """Write `runs`, all or none."""
+        call = _Call(runs, key, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
+        self._arrived.set()
+        return await call.done
+
+    async def run(self) -> None:
+        """Commit what arrives until cancelled. One task of this must run for `submit` to return."""
+        try:
+            while True:
+                await self._arrived.wait()
+                if calls := self._gather():
+                    await self._commit(calls)
+                else:
+                    self._arrived.clear()
+        finally:
+            for call in self._waiting:
+                call.done.cancel()
+            await self._ranks.close()
+            await self._writes.close()
+
+    def _gather(self) -> list[_Call]:
+        taken, size = 0, 0
+        for call in self._waiting:
+            if taken and size + len(call.runs) > LARGEST_COMMIT:
+                break
+            taken, size = taken + 1, size + len(call.runs)
+        calls, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        return [call for call in calls if not call.done.done()]
+
+    async def _commit(self, calls: list[_Call]) -> None:
+        try:
+            answers = await self._write(calls)
+        except asyncio.CancelledError:
+            for call in calls:
+                call.done.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - every caller gets it as the answer to its own call
+            await self._after(calls, error)
+        else:
+            for call, answer in zip(calls, answers, strict=True):
+                if not call.done.done():
+                    call.done.set_result(answer)
+            self._hint()
+
+    async def _after(self, calls: list[_Call], error: Exception) -> None:
+        """One bad row must fail alone: what failed together is tried apart."""
+        if len(calls) > 1 and not is_gone(error):
+            for call in calls:
+                await self._commit([call])
+            return
+        if is_gone(error):
+            hint = "it may have been written or not: repeat the call with the same Idempotency-Key"
+            error = Unavailable("the database went away while the call was being written", hint)
+        for call in calls:
+            if not call.done.done():
+                call.done.set_exception(error)
+
+    async def _write(self, calls: list[_Call]) -> list[Accepted]:
+        runs = [run for call in calls for run in call.runs]
+        now = [run for run in runs if run.due is None]
+        counts: Counter[Flow] = Counter(run.spec.flow for run in now)
+        ranks = await reserve(self._ranks, counts, {run.spec.tenant: run.spec.weight for run in now}, len(runs))
+        ids = iter(ranks.ids)
+        minted = [[next(ids) for _ in call.runs] for call in calls]
+        atomic = 0 < len(now) < len(runs) or any(call.key for call in calls)
+        async with self._writes.borrow(atomic=atomic) as connection:
+            repeated = await self._remember(connection, calls, minted)
+            rows = [
+                (run, id_)
+                for call, numbers, answer in zip(calls, minted, repeated, strict=True)
+                if answer is None
+                for run, id_ in zip(call.runs, numbers, strict=True)
+            ]
+            if at_once := [row for row in rows if row[0].due is None]:
+                taken = [ranks.take(run.spec.flow) for run, _ in at_once]
+                await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
+            if later := [row for row in rows if row[0].due is not None]:
+                await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
+        return [
+            Accepted(ids=numbers) if answer is None else Accepted(repeated=answer)
+            for numbers, answer in zip(minted, repeated, strict=True)
+        ]
+
+    async def _remember(
+        self, connection: Connection, calls: list[_Call], minted: list[list[int]]
+    ) -> list[bytes | None]:
+        """For each call the first answer to its key, if there was one."""
+        onces: dict[tuple[int, str], tuple[int, Once]] = {}
+        for index, (call, ids) in enumerate(zip(calls, minted, strict=True)):
+            if key := call.key:
+                answer = Answer(key.fingerprint, key.answer(ids))
+                onces.setdefault((key.tenant, key.text), (index, Once(key.tenant, key.text, answer)))
+        if not onces:
+            return [None] * len(calls)
+        known = await remember(connection, [once for _, once in onces.values()])
+        return [self._first_answer(index, call, onces, known) for index, call in enumerate(calls)]
+
+    @staticmethod
+    def _first_answer(
+        index: int,
+        call: _Call,
+        onces: dict[tuple[int, str], tuple[int, Once]],
+        known: dict[tuple[int, str], Answer],
+    ) -> bytes | None:
+        if call.key is None:
+            return None
+        name = (call.key.tenant, call.key.text)
+        first, once = onces[name]
+        if name not in known and first == index:
+            return None
+        answer = known.get(name, once.answer)
+        if answer.fingerprint != call.key.fingerprint:
+            hint = "use a new key for a new request; a key stands for one request for 24 hours"
+            raise Conflict("this Idempotency-Key was used for a different request", hint)
+        return answer.body

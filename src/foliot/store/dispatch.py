@@ -1,0 +1,176 @@
+"""From ready to settled: ranks, claims, fences, outcomes."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import asyncpg
+import msgspec
+
+from foliot.domain.fairness import Priority, step
+from foliot.domain.ids import Block, mint
+from foliot.domain.outcome import Outcome
+from foliot.store.database import Line
+
+LARGEST_CLAIM = 800
+"""Runs in one claim: the array must fit on a page, because settle looks into it by position."""
+
+
+class Flow(NamedTuple):
+    """What order is kept within: runs of one tenant and priority in one lane, first in, first out."""
+
+    lane: int
+    tenant: int
+    priority: int
+
+
+class Ranks:
+    """Ranks and ids that have been set aside for runs about to be inserted."""
+
+    def __init__(self, positions: dict[Flow, int], steps: dict[Flow, int], ids: list[int], at: datetime) -> None:
+        self._positions = positions
+        self._steps = steps
+        self.ids = ids
+        self.at = at
+
+    def take(self, flow: Flow) -> int:
+        rank = self._positions[flow] + self._steps[flow]
+        self._positions[flow] = rank
+        return rank
+
+    @property
+    def flows(self) -> list[Flow]:
+        return list(self._positions)
+
+    def base(self, flow: Flow) -> int:
+        """The rank before the first one set aside."""
+        return self._positions[flow]
+
+
+async def reserve(line: Line, counts: dict[Flow, int], weights: dict[int, int], ids: int) -> Ranks:
+    """Set aside `counts` ranks per flow and `ids` ids. Tenants without an entry in `weights` weigh 1."""
+    flows = sorted(counts)
+    steps = {flow: step(weights.get(flow.tenant, 1), Priority(flow.priority)) for flow in flows}
+    rows = await line.fetch(
+        "reserve",
+        [flow.lane for flow in flows],
+        [flow.tenant for flow in flows],
+        [flow.priority for flow in flows],
+        [counts[flow] * steps[flow] for flow in flows],
+        -(-ids // 4096),
+    )
+    at = rows[0]["at"]
+    minted: list[int] = []
+    for number in rows[0]["blocks"] or ():
+        minted.extend(mint(Block(number, at), min(4096, ids - len(minted))))
+    positions = {}
+    for row in rows:
+        if row["lane"] is not None:
+            flow = Flow(row["lane"], row["tenant"], row["priority"])
+            positions[flow] = row["last"] - counts[flow] * steps[flow]
+    return Ranks(positions, steps, minted, at)
+
+
+class Claimed(msgspec.Struct, frozen=True, gc=False):
+    """One run that a worker holds, as long as its claim stands."""
+
+    fence: int
+    position: int
+    id: int
+    rank: int
+    tenant: int
+    spec: int
+    job: int | None
+    attempt: int
+    deaths: int
+    scheduled_at: datetime
+    target: bytes | None
+    payload: bytes
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """One attempt that ended: whose it was, when it began and how it ended."""
+
+    run: Claimed
+    started_at: datetime | None
+    outcome: Outcome
+
+
+async def claim(
+    line: Line, worker: int, number: int, lanes: Sequence[int], marks: Sequence[int], most: int
+) -> list[Claimed]:
+    """Take up to `most` runs of these lanes, lowest rank first. `number` names the claim, should the reply be lost.
+
+    The same number never claims twice: if a lost claim turns out to have happened after all, what it took is returned.
+    """
+    try:
+        rows = await line.fetch("claim", worker, number, lanes, marks, min(most, LARGEST_CLAIM))
+    except asyncpg.UniqueViolationError:
+        return await reclaim(line, worker, number)
+    return [Claimed(*row) for row in rows]
+
+
+async def reclaim(line: Line, worker: int, number: int) -> list[Claimed]:
+    """What the claim of that number took; nothing if it never happened."""
+    return [Claimed(*row) for row in await line.fetch("reclaim", worker, number)]
+
+
+async def settle(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
+    """Record successes; how many were still ours."""
+    fences = [each.run.fence for each in batch]
+    return await line.fetchval(  # type: ignore[no-any-return]
+        "settle",
+        worker,
+        [each.run.id for each in batch],
+        fences,
+        [each.run.position for each in batch],
+        [each.started_at for each in batch],
+        list(set(fences)),
+    )
+
+
+async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
+    """Record every other ending; how many were still ours."""
+    fences = [each.run.fence for each in batch]
+    return await line.fetchval(  # type: ignore[no-any-return]
+        "conclude",
+        worker,
+        [each.run.id for each in batch],
+        fences,
+        [each.run.position for each in batch],
+        [each.started_at for each in batch],
+        [each.outcome.ending for each in batch],
+        [each.outcome.state for each in batch],
+        [each.outcome.delay for each in batch],
+        [each.outcome.error for each in batch],
+        list(set(fences)),
+    )
+
+
+async def settled(line: Line, worker: int, batch: Iterable[Settlement]) -> set[tuple[int, int]]:
+    """Those of `batch` that are on record as settled by this worker, as (run, fence)."""
+    runs = [each.run for each in batch]
+    rows = await line.fetch(
+        "settled", worker, [run.id for run in runs], [run.fence for run in runs], [run.tenant for run in runs]
+    )
+    return {(row["run"], row["fence"]) for row in rows}
+
+
+async def note_started(line: Line, worker: int, begun: Sequence[tuple[Claimed, datetime]]) -> None:
+    runs = [run for run, _ in begun]
+    await line.fetch(
+        "note_started", worker, [run.id for run in runs], [run.fence for run in runs], [at for _, at in begun]
+    )
+
+
+async def forget(line: Line, worker: int, fences: Sequence[int]) -> None:
+    """Remove claims of which every run has been settled."""
+    await line.fetch("forget", worker, fences)
+
+
+async def publish(line: Line, highest: dict[int, int]) -> None:
+    """Tell enqueuers how far each lane has been claimed."""
+    lanes = sorted(highest)
+    await line.fetch("publish", lanes, [highest[lane] for lane in lanes])
+
+

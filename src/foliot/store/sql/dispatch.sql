@@ -1,0 +1,146 @@
+-- :name reserve
+-- Ranks are reserved and committed before the insert that uses them: a crash leaves a gap in the ranks, never a lock.
+-- Flows in key order, so that two reservers cannot deadlock. Ids ride along: one round trip for both.
+WITH reserved AS (
+    INSERT INTO flow AS f (lane, tenant, priority, last)
+    SELECT x.lane, x.tenant, x.priority, lane.v + x.cost
+      FROM unnest($1::int[], $2::int[], $3::smallint[], $4::bigint[]) AS x(lane, tenant, priority, cost)
+      JOIN lane ON lane.id = x.lane
+     ORDER BY x.lane, x.tenant, x.priority
+    ON CONFLICT (lane, tenant, priority) DO UPDATE
+       SET last = greatest(f.last, (SELECT v FROM lane WHERE id = excluded.lane))
+                  + excluded.last - (SELECT v FROM lane WHERE id = excluded.lane)
+    RETURNING lane, tenant, priority, last
+)
+SELECT clock_timestamp() AS at, (SELECT array_agg(nextval('id_block')) FROM generate_series(1, $5::int)) AS blocks,
+       reserved.lane, reserved.tenant, reserved.priority, reserved.last
+  FROM (SELECT) AS always LEFT JOIN reserved ON true
+
+-- :name enqueue
+WITH made AS (
+    INSERT INTO run (id, tenant, spec, job, origin, occurrence, scheduled_at, due_at, rank, state, target, payload)
+    SELECT id, tenant, spec, job, CASE WHEN job IS NOT NULL THEN id END, CASE WHEN job IS NOT NULL THEN now() END,
+           now(), now(), rank, 1, target, payload
+      FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $6::bigint[], $7::bytea[], $8::bytea[])
+           AS x(id, tenant, spec, job, rank, target, payload)
+)
+INSERT INTO ready (lane, rank, run)
+SELECT lane, rank, run FROM unnest($5::int[], $6::bigint[], $1::bigint[]) AS x(lane, rank, run)
+
+-- :name claim
+-- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed;
+-- the outer LIMIT stops the scan, and with it the locking, as soon as there is enough.
+WITH head AS MATERIALIZED (
+    SELECT ready.ctid AS place, ready.rank, ready.run
+      FROM unnest($3::int[], $4::bigint[]) AS wanted(lane, mark)
+     CROSS JOIN LATERAL (
+            SELECT ready.ctid, ready.rank, ready.run FROM ready
+             WHERE ready.lane = wanted.lane AND ready.rank >= wanted.mark
+             ORDER BY ready.rank LIMIT $5 FOR UPDATE SKIP LOCKED) AS ready
+     LIMIT $5
+), popped AS (
+    DELETE FROM ready USING head WHERE ready.ctid = head.place RETURNING ready.rank, ready.run
+), claimed AS (
+    INSERT INTO claim (worker, number, runs)
+    SELECT $1, $2, array_agg(run ORDER BY rank) FROM popped HAVING count(*) > 0
+    RETURNING id, runs
+)
+SELECT claimed.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload
+  FROM claimed CROSS JOIN LATERAL unnest(claimed.runs) WITH ORDINALITY AS taken(run, position)
+  JOIN run ON run.id = taken.run
+
+-- :name reclaim
+-- The reply to a claim was lost: what did it take?
+SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload
+  FROM claim CROSS JOIN LATERAL unnest(claim.runs) WITH ORDINALITY AS taken(run, position)
+  JOIN run ON run.id = taken.run AND run.fence < claim.id
+ WHERE claim.worker = $1 AND claim.number = $2
+
+-- :name settle
+-- The way of success. A run is ours if our claim still stands, names the run at that position, and nothing newer has
+-- fenced it. Answers with how many were ours; `settled` tells which, in the rare case that not all were.
+WITH held AS MATERIALIZED (
+    SELECT id, runs FROM claim WHERE id = ANY ($6::bigint[]) AND worker = $1 FOR KEY SHARE
+), gone AS (
+    DELETE FROM run USING unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[])
+                          AS x(run, fence, position, started_at), held
+     WHERE held.id = x.fence AND held.runs[x.position] = x.run AND run.id = x.run AND run.fence < held.id
+    RETURNING run.id, run.job, run.origin, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt,
+              x.started_at, x.fence
+), ended AS (
+    UPDATE job SET ended_state = 4 FROM gone WHERE gone.origin = 1 AND job.id = gone.job
+), written AS (
+    INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
+                         ending, state)
+    SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), $1, fence, tenant, spec, attempt + 1, 1, 4
+      FROM gone
+    RETURNING 1
+)
+SELECT count(*) FROM written
+
+-- :name conclude
+-- Every other ending (8 is released: no attempt is spent). Each run that stays gets fence = this claim, so that the claim covers it no more: a late writer
+-- cannot tell a retried run from the one it held. `delay` null with state 1 hands the run back at once.
+WITH held AS MATERIALIZED (
+    SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
+), covered AS MATERIALIZED (
+    SELECT run.*, x.fence AS claim, x.started_at AS began, x.ending, x.next_state, x.delay, x.error
+      FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[],
+                  $8::interval[], $9::text[])
+           AS x(run, fence, position, started_at, ending, next_state, delay, error)
+      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run
+      JOIN run ON run.id = x.run AND run.fence < held.id
+     ORDER BY run.id
+       FOR UPDATE OF run
+), kept AS (
+    UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
+                   attempt = run.attempt + CASE WHEN covered.ending = 8 THEN 0 ELSE 1 END,
+                   due_at = CASE WHEN covered.delay IS NULL THEN run.due_at ELSE clock_timestamp() + covered.delay END,
+                   rank = lane.v + 1
+      FROM covered JOIN spec ON spec.id = covered.spec JOIN lane ON lane.id = spec.lane
+     WHERE run.id = covered.id AND covered.next_state IN (0, 1)
+    RETURNING run.id, run.state, run.rank, lane.id AS lane
+), handed_back AS (
+    INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM kept WHERE state = 1
+), dead AS (
+    INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
+                             target, payload)
+    SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1, error, target,
+           payload
+      FROM covered WHERE next_state = 5
+), gone AS (
+    DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1)
+    RETURNING run.job, run.origin, covered.next_state
+), ended AS (
+    UPDATE job SET ended_state = gone.next_state FROM gone WHERE gone.origin = 1 AND job.id = gone.job
+), written AS (
+    INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
+                         ending, state, error)
+    SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, claim, tenant, spec,
+           attempt + CASE WHEN ending = 8 THEN 0 ELSE 1 END, ending, next_state, error
+      FROM covered WHERE ending <> 8 OR began IS NOT NULL
+)
+SELECT count(*) FROM covered
+
+-- :name settled
+-- Which of these attempts are on record as ours? Asked when a settle covered fewer than it was given, or its reply was
+-- lost: a row we wrote means settled, none means the lease was lost. What the reaper wrote (5, lost) is not ours.
+SELECT x.run, x.fence
+  FROM unnest($2::bigint[], $3::bigint[], $4::int[]) AS x(run, fence, tenant)
+  JOIN history ON history.tenant = x.tenant AND history.run = x.run AND history.fence = x.fence
+              AND history.worker = $1 AND history.ending <> 5
+
+-- :name note_started
+-- Handlers that take longer than a blink are noted, so that people see since when and the reaper knows who had begun.
+UPDATE run SET started_at = x.started_at
+  FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[]) AS x(run, fence, started_at)
+  JOIN claim ON claim.id = x.fence AND claim.worker = $1
+ WHERE run.id = x.run AND run.fence < claim.id
+
+-- :name forget
+DELETE FROM claim WHERE worker = $1 AND id = ANY ($2::bigint[])
+
+-- :name publish
+UPDATE lane SET v = x.v FROM unnest($1::int[], $2::bigint[]) AS x(id, v) WHERE lane.id = x.id AND lane.v < x.v

@@ -1,0 +1,25 @@
+-- :name plan
+-- The instant decides between the two tables; both keep what promote needs.
+WITH asked AS (
+    SELECT * FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::timestamptz[],
+                         $7::bytea[], $8::bytea[]) AS x(id, tenant, spec, job, origin, due_at, target, payload)
+), near AS (
+    INSERT INTO run (id, tenant, spec, job, origin, occurrence, scheduled_at, due_at, state, target, payload)
+    SELECT id, tenant, spec, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, due_at, due_at, 0, target, payload
+      FROM asked WHERE due_at <= now() + interval '1 minute'
+)
+INSERT INTO timer (id, tenant, spec, job, origin, scheduled_at, due_at, target, payload)
+SELECT id, tenant, spec, job, origin, due_at, due_at, target, payload
+  FROM asked WHERE due_at > now() + interval '1 minute'
+
+-- :name remember
+-- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
+INSERT INTO idempotency (tenant, key, fingerprint, answer)
+SELECT * FROM unnest($1::int[], $2::text[], $3::bytea[], $4::bytea[]) AS x(tenant, key, fingerprint, answer)
+ ORDER BY tenant, key
+ON CONFLICT (tenant, key) DO NOTHING
+RETURNING tenant, key
+
+-- :name recall
+SELECT i.tenant, i.key, i.fingerprint, i.answer
+  FROM unnest($1::int[], $2::text[]) AS x(tenant, key) JOIN idempotency i ON i.tenant = x.tenant AND i.key = x.key

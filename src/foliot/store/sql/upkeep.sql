@@ -1,0 +1,29 @@
+-- :name make_leaves
+SELECT make_history_leaves('1 day', '4 days')
+
+-- :name expire_keys
+DELETE FROM idempotency WHERE created_at < clock_timestamp() - $1::interval
+
+-- :name remove_dead_workers
+-- Their claims were reaped long ago; a claim of an unknown worker would be reaped all the same.
+DELETE FROM worker WHERE state = 2 AND seen_at < clock_timestamp() - interval '1 day'
+
+-- :name remove_ended_subscriptions
+-- Once the cursor has passed their end and no firing is open, nothing will ask for them again.
+DELETE FROM subscription s USING schedule c
+ WHERE c.id = s.schedule AND s.until < c.cursor
+   AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
+
+-- :name remove_old_firings
+DELETE FROM firing WHERE closed_at < clock_timestamp() - interval '30 days'
+
+-- :name gauges
+SELECT (SELECT count(*) FROM dead_letter) AS dead_letters,
+       (SELECT count(*) FROM schedule WHERE next_at < clock_timestamp() - interval '5 seconds') AS overdue_schedules
+
+-- :name ready_per_queue
+-- Counted up to a bound per lane: a backlog of millions must not make its own measurement slow.
+SELECT lane.queue, sum(counted.runs)::bigint AS runs
+  FROM lane CROSS JOIN LATERAL (
+        SELECT count(*) AS runs FROM (SELECT FROM ready WHERE ready.lane = lane.id LIMIT 100000) AS some) AS counted
+ GROUP BY lane.queue

@@ -1,0 +1,85 @@
+"""Writing down what is to run: now, soon, or far from now; once per key."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from foliot.store.database import Connection
+from foliot.store.specs import SpecRef
+from foliot.store.statements import SQL
+
+
+class NewRun(NamedTuple):
+    """A run to be written. `due` is none for "now"; `target` is what varies per run in place of the spec."""
+
+    spec: SpecRef
+    payload: bytes
+    target: bytes | None = None
+    job: int | None = None
+    due: datetime | None = None
+    origin: int | None = None
+    """For runs of a job: none means a run by hand, which gets an origin of its own."""
+
+
+async def enqueue(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int], ranks: Sequence[int]) -> None:
+    """Write runs that are due now, straight into the ready order."""
+    await connection.fetch(
+        SQL["enqueue"],
+        ids,
+        [run.spec.tenant for run in runs],
+        [run.spec.id for run in runs],
+        [run.job for run in runs],
+        [run.spec.lane for run in runs],
+        ranks,
+        [run.target for run in runs],
+        [run.payload for run in runs],
+    )
+
+
+async def plan(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int]) -> None:
+    """Write runs that wait for their time: into `run` if it comes within a minute, else into `timer`."""
+    origins = [
+        run.origin if run.origin is not None or run.job is None else id_ for run, id_ in zip(runs, ids, strict=True)
+    ]
+    await connection.fetch(
+        SQL["plan"],
+        ids,
+        [run.spec.tenant for run in runs],
+        [run.spec.id for run in runs],
+        [run.job for run in runs],
+        origins,
+        [run.due for run in runs],
+        [run.target for run in runs],
+        [run.payload for run in runs],
+    )
+
+
+class Answer(NamedTuple):
+    """The first answer that was given for a key, and what was asked."""
+
+    fingerprint: bytes
+    body: bytes
+
+
+class Once(NamedTuple):
+    """A key under which something is done once."""
+
+    tenant: int
+    key: str
+    answer: Answer
+
+
+async def remember(connection: Connection, onces: Sequence[Once]) -> dict[tuple[int, str], Answer]:
+    """Keep these first answers; returns those of keys that had one already. Waits for a rival in mid-transaction."""
+    fresh = await connection.fetch(
+        SQL["remember"],
+        [once.tenant for once in onces],
+        [once.key for once in onces],
+        [once.answer.fingerprint for once in onces],
+        [once.answer.body for once in onces],
+    )
+    taken = {(once.tenant, once.key) for once in onces} - {(row["tenant"], row["key"]) for row in fresh}
+    if not taken:
+        return {}
+    rows = await connection.fetch(SQL["recall"], [tenant for tenant, _ in taken], [key for _, key in taken])
+    return {(row["tenant"], row["key"]): Answer(row["fingerprint"], row["answer"]) for row in rows}

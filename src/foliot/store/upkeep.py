@@ -1,0 +1,36 @@
+"""What has to be done now and then so that tables stay small and ready for tomorrow."""
+
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from foliot.store.database import Line
+
+KEY_LIFE: Final = timedelta(hours=24)
+
+_REMOVALS: Final = ("remove_dead_workers", "remove_ended_subscriptions", "remove_old_firings")
+
+
+async def make_history_leaves(line: Line) -> int:
+    """Make the leaves of the days to come; how many were missing."""
+    return await line.fetchval("make_leaves")  # type: ignore[no-any-return]
+
+
+async def tidy(line: Line) -> None:
+    """Remove what nobody can ask for any more."""
+    await line.fetch("expire_keys", KEY_LIFE)
+    for name in _REMOVALS:
+        await line.fetch(name)
+
+
+class Gauges(NamedTuple):
+    dead_letters: int
+    overdue_schedules: int
+
+
+async def gauges(line: Line) -> Gauges:
+    (row,) = await line.fetch("gauges")
+    return Gauges(row["dead_letters"], row["overdue_schedules"])
+
+
+async def ready_per_queue(line: Line) -> dict[str, int]:
+    return {row["queue"]: row["runs"] for row in await line.fetch("ready_per_queue")}

@@ -1,0 +1,40 @@
+"""Runs that wait for their time, and how they become ready."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from foliot.store.database import Line
+from foliot.store.dispatch import Flow
+
+Table = Literal["runs", "timers"]
+
+
+class DueRun(NamedTuple):
+    id: int
+    lane: int
+    tenant: int
+    priority: int
+    weight: int
+    again: bool
+    """A retry: ranked just above what has been claimed, without moving its flow."""
+    v: int
+
+    @property
+    def flow(self) -> Flow:
+        return Flow(self.lane, self.tenant, self.priority)
+
+
+async def fetch_due(line: Line, table: Table, limit: int, now: datetime | None = None) -> list[DueRun]:
+    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit)]
+
+
+async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequence[int]) -> int:
+    """Make these runs ready; how many still waited."""
+    return await line.fetchval(  # type: ignore[no-any-return]
+        f"promote_{table}", [run.id for run in due], [run.lane for run in due], ranks
+    )
+
+
+async def seconds_to_next_due(line: Line) -> float | None:
+    return await line.fetchval("next_due")  # type: ignore[no-any-return]

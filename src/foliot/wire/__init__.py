@@ -1,0 +1,1 @@
+"""JSON shapes shared by the API and the SDK."""

@@ -1,0 +1,105 @@
+"""Fetches work: one claimer per process, with as many runs in hand as its handlers will soon use up."""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from foliot.domain.outcome import Outcome
+from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
+from foliot.store.specs import StoredSpec
+from foliot.worker.executor import Executor, Executors
+from foliot.worker.marks import Marks
+from foliot.worker.port import Carrier
+from foliot.worker.runner import Runner
+from foliot.worker.settler import Settler
+
+LONGEST_PREFETCH: Final = 0.1
+"""Seconds of work, at the present pace, that may wait in this process."""
+MOST_IN_HAND: Final = 6_000
+PUBLISH_EVERY: Final = 0.2
+
+
+class Claimer:
+    def __init__(
+        self, carrier: Carrier, lanes: list[int], executors: Executors, runner: Runner, settler: Settler, concurrency: int
+    ) -> None:
+        self._carrier = carrier
+        self._executors = executors
+        self._runner = runner
+        self._settler = settler
+        self._concurrency = concurrency
+        self._marks = Marks(lanes)
+        self._specs: dict[int, tuple[StoredSpec, Executor | None]] = {}
+        self._names: dict[int, str] = {}
+        self._number = 1
+        self._published = 0.0
+        self._pace: deque[tuple[float, int]] = deque()
+
+    async def run_once(self) -> int:
+        """Claim one batch and start it; how many runs it brought."""
+        now = asyncio.get_running_loop().time()
+        await self._publish(now)
+        room = self._room(now)
+        if room <= 0:
+            return 0
+        lanes, marks = self._marks.next_scan(now)
+        claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
+        self._number += 1
+        if claimed:
+            await self._start(claimed)
+        return len(claimed)
+
+    def _room(self, now: float) -> int:
+        """Free handlers, plus what the handlers finish in a short while: long work is never hoarded."""
+        settled = self._settler.settled + self._settler.backlog
+        self._pace.append((now, settled))
+        while now - self._pace[0][0] > 2 * LONGEST_PREFETCH:
+            self._pace.popleft()
+        since, before = self._pace[0]
+        soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * LONGEST_PREFETCH)
+        in_hand = self._runner.going + self._runner.waiting + self._settler.backlog
+        return min(self._concurrency + soon, MOST_IN_HAND) - in_hand
+
+    async def _start(self, claimed: list[Claimed]) -> None:
+        for fence, runs in _by_fence(claimed).items():
+            self._settler.expect(fence, runs)
+        try:
+            await self._learn(claimed)
+        except BaseException:
+            for run in claimed:
+                self._settler.add(Settlement(run, None, Outcome.released()))
+            raise
+        seen: dict[int, tuple[int, int]] = {}
+        for run in claimed:
+            stored, executor = self._specs[run.spec]
+            low, high = seen.get(stored.lane, (run.rank, run.rank))
+            seen[stored.lane] = (min(low, run.rank), max(high, run.rank))
+            if executor is None:
+                self._settler.add(Settlement(run, None, Outcome.released()))
+                continue
+            name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
+            self._runner.add(run, stored.spec, name, executor)
+        for lane, (low, high) in seen.items():
+            self._marks.saw(lane, low, high)
+
+    async def _learn(self, claimed: list[Claimed]) -> None:
+        """Fetch the specs and job names that have not been met before. Specs never change; names may lag an edit."""
+        if unknown := {run.spec for run in claimed} - self._specs.keys():
+            for number, stored in (await self._carrier.specs(sorted(unknown))).items():
+                self._specs[number] = (stored, self._executors(stored.spec))
+        if unnamed := {run.job for run in claimed if run.job is not None} - self._names.keys():
+            if len(self._names) > 100_000:
+                self._names.clear()
+            self._names.update(await self._carrier.job_names(sorted(unnamed)))
+
+    async def _publish(self, now: float) -> None:
+        if now - self._published >= PUBLISH_EVERY and (fresh := self._marks.to_publish()):
+            self._published = now
+            await self._carrier.publish(fresh)
+
+
+def _by_fence(claimed: list[Claimed]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for run in claimed:
+        counts[run.fence] = counts.get(run.fence, 0) + 1
+    return counts

@@ -1,0 +1,25 @@
+"""What runs a handler: one call that ends in success (returns) or says what went wrong (a Failure)."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from foliot.domain.outcome import Failure
+from foliot.domain.spec import Spec
+from foliot.store.dispatch import Claimed
+
+
+class Assignment(NamedTuple):
+    """One attempt: the run, how to run it, and since when."""
+
+    run: Claimed
+    spec: Spec
+    name: str
+    started_at: datetime
+
+
+Executor = Callable[[Assignment], Awaitable[Failure | None]]
+"""Runs one attempt. None means success; an exception means that the executor itself broke, and is retried."""
+
+Executors = Callable[[Spec], Executor | None]
+"""Finds the executor of a spec; none if this worker has no such handler."""

@@ -1,0 +1,42 @@
+"""How a worker reaches its work, whatever carries it: SQL inside the trusted network, HTTP elsewhere."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.specs import StoredSpec
+
+
+class Carrier(Protocol):
+    """One worker's way to its work. Every write after a claim carries the fence; what is no longer ours comes back."""
+
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
+        """Make the worker known; returns the lanes it subscribes to."""
+
+    async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
+        """Take runs, or fetch again what the claim of this number took before its reply was lost."""
+
+    async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]: ...
+
+    async def job_names(self, jobs: Sequence[int]) -> dict[int, str]: ...
+
+    async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
+        """Record these endings; returns those whose lease was lost. May be repeated after a lost reply."""
+
+    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> None: ...
+
+    async def forget(self, fences: Sequence[int]) -> None: ...
+
+    async def publish(self, highest: dict[int, int]) -> None: ...
+
+    async def beat(self) -> bool:
+        """Renew the lease; false if it was lost for good."""
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called when there may be work. A hint: polling makes it correct."""
+
+    async def leave(self) -> None:
+        """Say good-bye, so that nobody waits for the lease to end."""
+
+    close: Callable[[], Awaitable[None]]

@@ -1,0 +1,140 @@
+"""Runs what was claimed: a bounded number of handlers at once, each with a deadline."""
+
+import asyncio
+import traceback
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, judge
+from foliot.domain.spec import Spec
+from foliot.kit.chance import Chance
+from foliot.store.dispatch import Claimed, Settlement
+from foliot.worker.executor import Assignment, Executor
+
+BLINK: Final = timedelta(milliseconds=50)
+"""Handlers that take longer are noted in the database; deadlines are looked at this often."""
+
+
+class Going:
+    """One handler under way."""
+
+    __slots__ = ("assignment", "noted", "stopped", "task")
+
+    def __init__(self, assignment: Assignment, task: "asyncio.Task[None]") -> None:
+        self.assignment = assignment
+        self.task = task
+        self.noted = False
+        self.stopped: Ending | None = None
+
+    def stop(self, ending: Ending) -> None:
+        """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
+        if self.stopped is None:
+            self.stopped = ending
+            self.task.cancel()
+
+
+class Runner:
+    """Holds what waits and what runs; tells `ended` about every attempt that ended, exactly once."""
+
+    def __init__(self, concurrency: int, ended: Callable[[Settlement], None], chance: Chance) -> None:
+        self._concurrency = concurrency
+        self._ended = ended
+        self._chance = chance
+        self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
+        self._going: dict[int, Going] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def going(self) -> int:
+        return len(self._going)
+
+    def add(self, run: Claimed, spec: Spec, name: str, executor: Executor) -> None:
+        self._waiting.append((run, spec, name, executor))
+        self._start_next()
+
+    def _start_next(self) -> None:
+        while self._waiting and len(self._going) < self._concurrency:
+            run, spec, name, executor = self._waiting.popleft()
+            assignment = Assignment(run, spec, name, datetime.now(UTC))
+            # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
+            task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
+            self._going[run.id] = Going(assignment, task)
+            self._idle.clear()
+
+    async def _run(self, assignment: Assignment, executor: Executor) -> None:
+        run = assignment.run
+        try:
+            failure = await executor(assignment)
+            outcome = SUCCEEDED if failure is None else self._judge(assignment, failure)
+        except asyncio.CancelledError:
+            outcome = self._interrupted(assignment)
+        except Exception:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
+            outcome = self._judge(assignment, Failure(traceback.format_exc()))
+        del self._going[run.id]
+        self._ended(Settlement(run, assignment.started_at, outcome))
+        if not self._going:
+            self._idle.set()
+        self._start_next()
+
+    def _interrupted(self, assignment: Assignment) -> Outcome:
+        match self._going[assignment.run.id].stopped:
+            case Ending.TIMED_OUT:
+                limit = assignment.spec.timeout.total_seconds()
+                return self._judge(assignment, Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT))
+            case None:
+                return self._judge(assignment, Failure("the handler cancelled itself"))
+            case _:
+                return Outcome.released()
+
+    def _judge(self, assignment: Assignment, failure: Failure) -> Outcome:
+        run, spec = assignment.run, assignment.spec
+        return judge(
+            failure,
+            failures=run.attempt - run.deaths + 1,
+            max_retries=spec.max_retries,
+            backoff=spec.backoff,
+            chance=self._chance(),
+        )
+
+    def look(self, now: datetime) -> list[tuple[Claimed, datetime]]:
+        """Cancel what is past its deadline; returns runs that have gone on for a blink and were not told of before."""
+        begun = []
+        for going in self._going.values():  # in order of their start
+            started_at = going.assignment.started_at
+            if now - started_at < BLINK:
+                break
+            if not going.noted:
+                going.noted = True
+                begun.append((going.assignment.run, started_at))
+            if now - started_at >= going.assignment.spec.timeout:
+                going.stop(Ending.TIMED_OUT)
+        return begun
+
+    def hand_back_waiting(self) -> None:
+        """Give up what has not begun."""
+        while self._waiting:
+            run, *_ = self._waiting.popleft()
+            self._ended(Settlement(run, None, Outcome.released()))
+
+    async def finish(self, grace: timedelta) -> None:
+        """Let what runs come to its end; hand back what has not by the end of the grace period."""
+        self.hand_back_waiting()
+        try:
+            await asyncio.wait_for(self._idle.wait(), grace.total_seconds())
+        except TimeoutError:
+            for going in self._going.values():
+                going.stop(Ending.RELEASED)
+            await self._idle.wait()
+
+    def abandon(self) -> None:
+        """Stop everything at once: the lease is lost, and others may be running the same."""
+        self._waiting.clear()
+        for going in self._going.values():
+            going.stop(Ending.RELEASED)

@@ -1,0 +1,98 @@
+"""Runs HTTP handlers: one request per attempt, judged by its status."""
+
+import email.utils
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from foliot.domain.ids import encode
+from foliot.domain.outcome import Failure
+from foliot.domain.spec import HttpHandler
+from foliot.wire.codec import rfc3339
+from foliot.worker.executor import Assignment, Executor
+
+LARGEST_RESPONSE: Final = 64 * 1024
+"""Bytes of an answer that are read: enough for an error message, too few to fill a worker's memory."""
+_TRANSIENT: Final = frozenset({408, 409, 425, 429})
+
+
+def open_session(limit: int) -> aiohttp.ClientSession:
+    """A session that reuses connections and keeps no cookies: runs of different tenants share nothing but sockets."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=limit, limit_per_host=limit, ttl_dns_cache=10),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+        auto_decompress=False,
+    )
+
+
+def http_executor(session: aiohttp.ClientSession) -> Executor:
+    async def execute(assignment: Assignment) -> Failure | None:
+        handler = assignment.spec.handler
+        if not isinstance(handler, HttpHandler):
+            raise TypeError("not an HTTP handler")
+        target = msgspec.json.decode(assignment.run.target) if assignment.run.target else {}
+        url = target.get("url") or handler.url
+        headers = {**handler.headers, **target.get("headers", {}), **_headers(assignment)}
+        try:
+            async with session.request(
+                handler.method, url, data=_body(assignment), headers=headers, allow_redirects=False
+            ) as response:
+                text = await response.content.read(LARGEST_RESPONSE)
+                return _verdict(response.status, response.headers, text)
+        except aiohttp.ClientError as error:
+            return Failure(f"{url} could not be called: {error or type(error).__name__}")
+
+    return execute
+
+
+def _headers(assignment: Assignment) -> dict[str, str]:
+    run = assignment.run
+    name = encode("run", run.id)
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Foliot",
+        "Idempotency-Key": name,
+        "Foliot-Run": name,
+        "Foliot-Attempt": str(run.attempt + 1),
+        "Foliot-Fence": str(run.fence),
+        "Foliot-Scheduled-At": rfc3339(run.scheduled_at),
+        "traceparent": f"00-{run.id:032x}-{run.fence:016x}-01",
+    }
+
+
+def _body(assignment: Assignment) -> bytes:
+    run = assignment.run
+    return msgspec.json.encode(
+        {
+            "runId": encode("run", run.id),
+            "jobId": None if run.job is None else encode("job", run.job),
+            "name": assignment.name,
+            "scheduledAt": rfc3339(run.scheduled_at),
+            "attempt": run.attempt + 1,
+            "payload": msgspec.Raw(run.payload),
+        }
+    )
+
+
+def _verdict(status: int, headers: Mapping[str, str], text: bytes) -> Failure | None:
+    """2xx is success; 4xx except 408, 409, 425, 429 cannot be mended by trying again; the rest may."""
+    if 200 <= status < 300:
+        return None
+    error = f"answered {status}: {text[:1_000].decode(errors='replace')}".rstrip(": ")
+    permanent = 400 <= status < 500 and status not in _TRANSIENT
+    return Failure(error, permanent=permanent, retry_after=None if permanent else _retry_after(headers))
+
+
+def _retry_after(headers: Mapping[str, Any]) -> timedelta | None:
+    value = str(headers.get("Retry-After", ""))
+    if value.isascii() and value.isdigit():
+        return timedelta(seconds=min(int(value), 86_400))
+    try:
+        at = email.utils.parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(timedelta(), at.astimezone(UTC) - datetime.now(UTC))

@@ -1,0 +1,241 @@
+"""Cron fires: strictly after, the same however asked, and right where clocks change."""
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from cronsim import CronSim
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from foliot.domain.cron import Cron, fires_after, next_after
+from foliot.domain.errors import InvalidField
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+BERLIN = ZoneInfo("Europe/Berlin")
+ZONES = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",  # half an hour
+    "Africa/Cairo",  # gap at midnight
+    "America/St_Johns",
+    "America/Havana",  # midnight comes twice
+    "America/Santiago",
+    "Africa/Casablanca",  # winter time in Ramadan
+    "Asia/Kolkata",
+    "UTC",
+]
+FIXED = ["30 2 * * *", "0 0 * * *", "15,45 1-3 * * *", "0 2 * * 0", "30 23 * * *", "0 3 * * *", "45 1 28-31 * *"]
+FIXED_WITH_SECONDS = ["15 30 2 * * *", "*/20 0 1-2 * * *", "59 59 23 * * *"]
+ELAPSED = ["*/30 * * * *", "*/10 2 * * *", "0 */3 * * *", "* 1-2 * * *", "*/15 3 * * 0", "7 * * * *", "0 * * 3,4,10 *"]
+
+
+def utc(*parts):
+    return datetime(*parts, tzinfo=UTC)
+
+
+@cache
+def changes(name):
+    """Hours of 2026 and 2027 in which the zone's clocks change; some instant where they never do."""
+    zone, hours = ZoneInfo(name), [utc(2026, 1, 1) + HOUR * hour for hour in range(2 * 365 * 24)]
+    offsets = [hour.astimezone(zone).utcoffset() for hour in hours]
+    return [hours[n] for n, (one, other) in enumerate(pairwise(offsets)) if one != other] or [utc(2026, 6, 1)]
+
+
+@st.composite
+def zones_and_starts(draw, names=ZONES):
+    name = draw(st.sampled_from(names))
+    near = st.tuples(st.sampled_from(changes(name)), st.integers(-30 * 3600, 30 * 3600))
+    anywhere = st.tuples(st.just(utc(2026, 1, 1)), st.integers(0, 2 * 365 * 86400))
+    base, seconds = draw(near | near | anywhere)
+    whole = draw(st.sampled_from([1, 1, 60, 900]))
+    return ZoneInfo(name), base + timedelta(
+        seconds=seconds // whole * whole, microseconds=draw(st.sampled_from([0, 1]))
+    )
+
+
+def matcher(expression):
+    """An independent reading of simple five-field expressions: numbers, lists, ranges, steps of `*`."""
+
+    def values(text, low, high):
+        found = set()
+        for term in text.split(","):
+            head, _, pace = term.partition("/")
+            first, _, last = (f"{low}-{high}" if head == "*" else head).partition("-")
+            found |= set(range(int(first), int(last or first) + 1, int(pace or 1)))
+        return found
+
+    minute, hour, day, month, weekday = expression.split()
+    minutes, hours, months = values(minute, 0, 59), values(hour, 0, 23), values(month, 1, 12)
+    days, weekdays = values(day, 1, 31), {number % 7 for number in values(weekday, 0, 6)}
+    both = day.startswith("*") or weekday.startswith("*")
+
+    def matches(reading):
+        if reading.minute not in minutes or reading.hour not in hours or reading.month not in months:
+            return False
+        one, other = reading.day in days, reading.isoweekday() % 7 in weekdays
+        return (one and other) if both else (one or other)
+
+    return matches
+
+
+def minutes_between(start, until):
+    first = start.replace(second=0, microsecond=0)
+    return [first + MINUTE * n for n in range((until - first) // MINUTE + 1)]
+
+
+def fires_between(expression, zone, start, until):
+    fires = []
+    for fire in fires_after(expression, zone, start):
+        if fire > until:
+            break
+        fires.append(fire)
+    return fires
+
+
+numbers = {"minute": (0, 59), "hour": (0, 23), "day": (1, 28), "month": (1, 12), "weekday": (0, 6)}
+
+
+def simple(low, high):
+    number = st.integers(low, high)
+    ranges = st.tuples(number, number).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    lists = st.lists(number, min_size=2, max_size=3).map(lambda some: ",".join(map(str, some)))
+    return st.just("*") | st.just("*") | number.map(str) | ranges | lists | st.integers(2, 30).map("*/{}".format)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.tuples(*(simple(*span) for span in numbers.values())).map(" ".join), zones_and_starts(["UTC"]))
+def test_in_utc_the_next_fire_is_the_first_minute_that_matches(expression, zone_and_start):
+    zone, start = zone_and_start
+    end = start + 4 * DAY
+    matches = matcher(expression)
+    expected = next((minute for minute in minutes_between(start, end) if minute > start and matches(minute)), None)
+    found = next_after(expression, zone, start)
+    if expected is None:
+        assert found is None or found > end
+    else:
+        assert found == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(ELAPSED), zones_and_starts())
+def test_a_wildcard_follows_elapsed_time_and_fires_at_every_minute_whose_reading_matches(expression, zone_and_start):
+    zone, start = zone_and_start
+    until, matches = start + 36 * HOUR, matcher(expression)
+    expected = [now for now in minutes_between(start, until) if now > start and matches(now.astimezone(zone))]
+    assert fires_between(expression, zone, start, until) == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(FIXED), zones_and_starts())
+def test_a_fixed_time_fires_at_its_first_showing_or_at_the_end_of_the_gap(expression, zone_and_start):
+    zone, start = zone_and_start
+    until, matches = start + 36 * HOUR, matcher(expression)
+    expected, reached = set(), None
+    for now in minutes_between(start - 3 * HOUR, until):
+        shown = now.astimezone(zone).replace(tzinfo=None)
+        reached = reached or shown - MINUTE
+        while reached < shown:  # every reading once, those a gap skips at its end
+            reached += MINUTE
+            if matches(reached):
+                expected.add(now)
+    assert fires_between(expression, zone, start, until) == sorted(now for now in expected if start < now <= until)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(FIXED + FIXED_WITH_SECONDS + ELAPSED), zones_and_starts(), st.integers(0, 60 * 3600))
+@example("30 2 * * *", (BERLIN, utc(2026, 10, 24)), 25 * 3600 + 600)
+def test_asked_anew_from_any_start_it_agrees_with_one_continuous_iteration(expression, zone_and_start, later):
+    zone, start = zone_and_start
+    middle = start + timedelta(seconds=later)
+    continuous = next(fire for fire in fires_after(expression, zone, start) if fire > middle)
+    assert next_after(expression, zone, middle) == continuous
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([*FIXED, "*/30 * * * *", "*/10 2 * * *", "7 * * * *"]),
+    zones_and_starts([name for name in ZONES if name != "Australia/Lord_Howe"]),
+)
+def test_where_clocks_change_by_hours_it_agrees_with_cronsim_running_through(expression, zone_and_start):
+    zone, start = zone_and_start
+    running = (fire.astimezone(UTC) for fire in CronSim(expression, (start - 3 * DAY).astimezone(zone)))
+    expected = list(islice((fire for fire in running if fire > start), 8))
+    assert list(islice(fires_after(expression, zone, start), 8)) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(FIXED + FIXED_WITH_SECONDS + ELAPSED), zones_and_starts())
+def test_a_fire_is_strictly_after_its_start_in_utc_and_nothing_lies_between(expression, zone_and_start):
+    zone, start = zone_and_start
+    fire = next_after(expression, zone, start)
+    assert fire > start
+    assert fire.tzinfo is UTC
+    assert fire.microsecond == 0
+    assert next_after(expression, zone, fire - timedelta(microseconds=1)) == fire
+    assert next_after(expression, zone, start + (fire - start) / 2) == fire
+    assert next_after(expression, zone, fire) > fire
+
+
+@pytest.mark.parametrize("expression", ["30 2 * * *", "0 30 2 * * *", "15 30 2 * * *", "*/10 15,45 2 * * *"])
+def test_a_time_in_the_gap_fires_once_at_its_end(expression):
+    fires = fires_between(expression, BERLIN, utc(2026, 3, 28, 12), utc(2026, 3, 29, 12))
+    assert fires == [utc(2026, 3, 29, 1)]
+
+
+def test_a_gap_at_midnight_fires_at_one_of_the_same_day():
+    cairo = ZoneInfo("Africa/Cairo")
+    fires = list(islice(fires_after("0 0 * * *", cairo, utc(2026, 4, 23, 12)), 2))
+    assert [fire.astimezone(cairo).strftime("%d %H:%M") for fire in fires] == ["24 01:00", "25 00:00"]
+
+
+def test_a_time_in_the_fold_fires_once_in_its_first_pass():
+    fires = fires_between("30 2 * * *", BERLIN, utc(2026, 10, 24, 12), utc(2026, 10, 25, 12))
+    assert fires == [utc(2026, 10, 25, 0, 30)]
+    with_seconds = fires_between("15 30 2 * * *", BERLIN, utc(2026, 10, 24, 12), utc(2026, 10, 25, 12))
+    assert with_seconds == [utc(2026, 10, 25, 0, 30, 15)]
+
+
+@pytest.mark.parametrize("minute", [0, 10, 29, 30, 31, 59])
+def test_asked_from_the_second_pass_it_does_not_go_back_to_the_first(minute):
+    start = utc(2026, 10, 25, 1, minute)
+    assert start.astimezone(BERLIN).fold == 1
+    assert next_after("30 2 * * *", BERLIN, start) == utc(2026, 10, 26, 1, 30)
+
+
+@pytest.mark.parametrize("day", [utc(2026, 3, 28, 12), utc(2026, 10, 24, 12)])
+@pytest.mark.parametrize("name", ZONES)
+def test_every_half_hour_stays_even_across_a_change(name, day):
+    zone = ZoneInfo(name)
+    for around in [day, *changes(name)]:
+        fires = list(islice(fires_after("*/30 * * * *", zone, around - DAY), 100))
+        assert {later - earlier for earlier, later in pairwise(fires)} == {HOUR / 2}
+
+
+def test_six_fields_fire_on_the_second():
+    fires = list(islice(fires_after("*/20 * * * * *", BERLIN, utc(2026, 1, 1, 0, 0, 19)), 4))
+    assert [fire.second for fire in fires] == [20, 40, 0, 20]
+
+
+def test_leap_days_are_waited_for_and_the_end_of_the_calendar_is_an_end():
+    assert next_after("0 0 29 2 *", ZoneInfo("UTC"), utc(2026, 1, 1)) == utc(2028, 2, 29)
+    assert next_after("0 0 29 2 *", ZoneInfo("UTC"), utc(2096, 3, 1)) == utc(2104, 2, 29)
+    for expression in ("0 0 1 1 *", "* * * * * *"):
+        assert next_after(expression, ZoneInfo("UTC"), datetime.max.replace(tzinfo=UTC)) is None
+        assert next_after(expression, ZoneInfo("Asia/Kolkata"), datetime.max.replace(tzinfo=UTC)) is None
+
+
+def test_a_start_without_an_offset_is_a_mistake():
+    with pytest.raises(ValueError, match="offset"):
+        next_after("* * * * *", BERLIN, datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake
+
+
+def test_a_cron_is_canonical_however_it_was_written():
+    assert Cron(" 0 9 * * mon", "Europe/Berlin") == Cron("00 09 * * 1", "Europe/Berlin")
+    assert hash(Cron("0 0 9 * * MON")) == hash(Cron("0 9 * * 1", "UTC"))
+    with pytest.raises(InvalidField, match="timezone"):
+        Cron("0 9 * * *", "Europe/Berln")
+    with pytest.raises(InvalidField, match="cronExpression"):
+        Cron("0 25 * * *")
