@@ -57,7 +57,7 @@ def zones_and_starts(draw, names=ZONES):
 
 
 def matcher(expression):
-    """An independent reading of simple five-field expressions: numbers, lists, ranges, steps of `*`."""
+    """Read, independently, simple five-field expressions: numbers, lists, ranges, steps of `*`."""
 
     def values(text, low, high):
         found = set()

@@ -24,11 +24,14 @@ ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not ROOT, reason="only root can become another user")
 PATHS = (Path(foliot.__file__).parents[1], find_binaries().bin.parents[2])
 
+# What asyncpg raises when the server goes away, depending on the moment.
+LOST = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
 LAUNCH = """
 import sys
 from pathlib import Path
-from foliot.kit.postgres import PostgresServer
-server = PostgresServer(Path(sys.argv[1]))
+from foliot.kit.postgres import PostgresServer, find_binaries
+server = PostgresServer(Path(sys.argv[1]), binaries=find_binaries(*map(Path, sys.argv[2:])))
 server.start()
 print(server.pid, server.dsn, flush=True)
 sys.stdin.read()
@@ -80,13 +83,10 @@ def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.01)
 
 
-@contextmanager
-def launcher(
-    home: Path, python: str = sys.executable, user: int | None = None
-) -> Iterator[tuple[int, str, subprocess.Popen]]:
-    """`PostgresServer` in a process of its own: its server's pid, the address, and the launcher's process."""
-    process = subprocess.Popen(
-        [python, "-c", LAUNCH, home],
+def spawn_launcher(*arguments: Path, python: str = sys.executable, user: int | None = None) -> subprocess.Popen:
+    """Run `PostgresServer` in a process of its own; it stops the server when its standard input ends."""
+    return subprocess.Popen(
+        [python, "-c", LAUNCH, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -96,12 +96,17 @@ def launcher(
         group=user,
         extra_groups=None if user is None else [],
     )
-    with process:
-        try:
-            pid, dsn = process.stdout.readline().split()
-            yield int(pid), dsn, process
-        finally:
-            process.stdin.close()
+
+
+@contextmanager
+def launcher(
+    home: Path, python: str = sys.executable, user: int | None = None
+) -> Iterator[tuple[int, str, subprocess.Popen]]:
+    """Give the pid of a server, its address, and the process of the launcher that started it."""
+    with spawn_launcher(home, python=python, user=user) as process:
+        pid, dsn = process.stdout.readline().split()
+        yield int(pid), dsn, process
+        process.stdin.close()
 
 
 def plain_user() -> tuple[int | None, str]:

@@ -28,12 +28,13 @@ class Cron(msgspec.Struct, frozen=True):
 
 
 def next_after(expression: str, zone: ZoneInfo, instant: datetime) -> datetime | None:
-    """The first fire strictly after `instant`, in UTC; None if there is none for decades."""
+    """Find the first fire strictly after `instant`, in UTC; None if there is none for decades."""
     return next(fires_after(expression, zone, instant), None)
 
 
 def fires_after(expression: str, zone: ZoneInfo, instant: datetime) -> Iterator[datetime]:
-    """All fires of a canonical expression strictly after `instant`, rising, in UTC.
+    """
+    Go through all fires of a canonical expression strictly after `instant`, rising, in UTC.
 
     With `*` at the start of minute or hour it follows elapsed time: it fires at every instant whose wall-clock
     reading matches. Otherwise it follows the wall clock: a reading that comes twice fires once, the first time; one

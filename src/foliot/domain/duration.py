@@ -20,7 +20,8 @@ _UNITS: Final = (("P", timedelta(days=1), "D"), ("PT", timedelta(hours=1), "H"),
 
 
 def parse_duration(text_or_seconds: str | float, field: str) -> timedelta:
-    """The length written as `PT1H30M`, `P1D`, `P2W`, `PT0.5S` or as plain seconds; never negative.
+    """
+    Read `PT1H30M`, `P1D`, `P2W`, `PT0.5S` or plain seconds; never negative.
 
     A day is 24 hours. Months and years are refused, because they have no length.
     """
@@ -33,7 +34,7 @@ def parse_duration(text_or_seconds: str | float, field: str) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The one canonical text: a single number of the largest unit that leaves no rest (`PT90S`, `PT2H`, `P14D`)."""
+    """Write the one canonical text: one number of the largest unit that leaves no rest (`PT90S`, `PT2H`, `P14D`)."""
     if duration < timedelta(0):
         raise ValueError(f"a duration is never negative, {duration} is")
     if not duration:

@@ -48,7 +48,7 @@ _ANY_START: Final = datetime(2001, 1, 1)  # noqa: DTZ001 - a reading of a wall c
 
 
 def parse_cron(expression: str, field: str = "cronExpression") -> str:
-    """The canonical form: five fields, or six with seconds first; names as numbers, single spaces, sorted lists."""
+    """Give the canonical form: five fields, or six with seconds first; names as numbers, lists sorted."""
     if len(expression) > LONGEST:
         raise InvalidField(field, f"longer than {LONGEST} characters", "split it into several jobs")
     try:

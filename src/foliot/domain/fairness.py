@@ -49,7 +49,8 @@ def step(tenant_weight: int, priority: Priority) -> int:
 
 
 def reserve(virtual: int, last: int, count: int, step: int) -> tuple[int, int]:
-    """First rank of `count` new runs of a flow, `step` apart, and the flow's new last rank.
+    """
+    Answer the first rank of `count` new runs of a flow, `step` apart, and the flow's new last rank.
 
     `virtual` is the highest rank claimed so far in the lane: starting from it, an idle flow has saved no credit.
     """
@@ -60,5 +61,5 @@ def reserve(virtual: int, last: int, count: int, step: int) -> tuple[int, int]:
 
 
 def retry_rank(virtual: int, step: int) -> int:
-    """A retry goes near the head and leaves its flow where it was."""
+    """Rank a retry near the head; its flow stays where it was."""
     return virtual + step

@@ -41,7 +41,8 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def mint(block: Block, count: int) -> range:
-    """The first `count` ids of `block`, rising.
+    """
+    Make the first `count` ids of `block`, rising.
 
     A block is spent by one mint: a second would repeat its ids. Ids are unique as long as fewer than 1,024 blocks
     are drawn within one millisecond.
@@ -61,7 +62,7 @@ def instant_of(number: int) -> datetime:
 
 
 def first_id_at(instant: datetime) -> int:
-    """The lowest id that `instant` can have; before and after the years that ids span, their lower and upper end."""
+    """Find the lowest id that `instant` can have; outside the years that ids span, the nearer end of the ids."""
     return min(max(0, (instant - EPOCH) // _MILLISECOND << _NUMBER_BITS), HIGHEST)
 
 
@@ -74,7 +75,7 @@ def encode(prefix: str, number: int) -> str:
 
 
 def decode(prefix: str, text: str) -> int:
-    """The one number that `encode` writes as `text`; anything else is InvalidField."""
+    """Read the one number that `encode` writes as `text`; anything else is InvalidField."""
     head, body = text[: len(prefix) + 1], text[len(prefix) + 1 :]
     if head != f"{prefix}_" or _BODY.fullmatch(body) is None:
         raise InvalidField("id", f"not an id of this kind: {text[:40]!r}", f"ids look like {encode(prefix, 0)}")

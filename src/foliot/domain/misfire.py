@@ -9,6 +9,8 @@ from foliot.domain.schedule import Recurrence, gap, next_fire
 
 GRACE: Final = timedelta(seconds=30)
 """An instant handled within this time is on time."""
+MOST_COUNTED: Final = 1_000
+"""Missed instants of a cron beyond this many are not counted one by one: it would hold up the others."""
 WINDOW: Final = timedelta(hours=1)
 """Of what was missed, the latest instant is still run if it is no older than this."""
 
@@ -35,7 +37,7 @@ def advance(recurrence: Recurrence, *, cursor: datetime, next_at: datetime, now:
     """Decide about `next_at`, which has come up; `cursor` is the last instant dealt with before it."""
     if now - next_at <= GRACE:
         return Advance(next_at, None, None, 0, next_fire(recurrence, next_at))
-    late = gap(recurrence, after=cursor, until=now)
+    late = gap(recurrence, after=cursor, until=now, most=MOST_COUNTED)
     if late is None:
         raise ValueError("nothing has come up")
     after = next_fire(recurrence, late.last)

@@ -47,7 +47,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
-    """The first fire strictly after `after`, in UTC; nothing else decides it, so no restart makes it drift."""
+    """Find the first fire strictly after `after`, in UTC; nothing else decides it, so no restart makes it drift."""
     match recurrence:
         case Cron():
             return next_after(recurrence.expression, ZoneInfo(recurrence.timezone), after)
@@ -58,7 +58,7 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
 
 
 def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 100_000) -> Gap | None:
-    """The fires in (after, until], or None. Of a cron at most `most` are counted; first and last are exact."""
+    """Sum up the fires in (after, until], if any; of a cron `most` are counted at most, first and last are exact."""
     first = next_fire(recurrence, after)
     if first is None or first > until:
         return None
@@ -85,7 +85,7 @@ def canonical_key(recurrence: Recurrence) -> str:
 
 
 def parse_key(key: str) -> Recurrence:
-    """The recurrence whose canonical key this is."""
+    """Read the recurrence whose canonical key this is."""
     match key.split("|"):
         case ["cron", expression, timezone]:
             return Cron(expression, timezone)
@@ -116,7 +116,7 @@ def _counted_one_by_one(cron: Cron, first: datetime, until: datetime, most: int)
 
 
 def _last_fire(cron: Cron, known: datetime, until: datetime) -> datetime:
-    """The greatest fire <= `until`, `known` being one: bisection, because the fire after a later instant is later."""
+    """Find the greatest fire <= `until`, `known` being one, by bisection: a later start has no earlier next fire."""
     beyond = until  # no fire lies in (beyond, until]
     while beyond - known >= _SECOND:
         middle = known + (beyond - known) // 2

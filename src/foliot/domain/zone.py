@@ -16,7 +16,7 @@ _PROBE: Final = timedelta(days=7)  # no zone has gone there and back again withi
 
 
 def check_zone(name: str, field: str = "timezone") -> ZoneInfo:
-    """The zone with exactly this IANA name; nothing else reaches the file system."""
+    """Find the zone with exactly this IANA name; nothing else reaches the file system."""
     if name in _names():
         return ZoneInfo(name)
     raise InvalidField(field, f"unknown time zone {name[:64]!r}", _nearest(name))
@@ -27,7 +27,7 @@ def offset_at(zone: ZoneInfo, instant: datetime) -> timedelta:
 
 
 def first_change(zone: ZoneInfo, offset: timedelta, after: datetime, until: datetime) -> datetime | None:
-    """First instant in (after, until] at which the zone is no longer `offset` from UTC, the offset it had till then."""
+    """Find the first instant in (after, until] at which the zone is no longer `offset` from UTC, as before."""
     same = after.replace(microsecond=0)
     while same < until:
         probe = min(same + _PROBE, until)
@@ -38,7 +38,7 @@ def first_change(zone: ZoneInfo, offset: timedelta, after: datetime, until: date
 
 
 def first_showing(zone: ZoneInfo, reading: datetime) -> datetime:
-    """The instant at which a wall clock first shows `reading`; if it never does, the end of the gap that skips it."""
+    """Find the instant when a wall clock first shows `reading`; if it never does, the end of the gap that skips it."""
     instant = reading.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None) == reading:
         return instant

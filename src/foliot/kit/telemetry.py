@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from typing import Any, Final, TextIO
 
 import structlog
@@ -48,18 +49,38 @@ def exposition() -> bytes:
 
 def start_logging(*, process: str, level: str = "info", json: bool = False, stream: TextIO | None = None) -> None:
     """One line per event: readable by people, or as JSON by machines. Standard library loggers join in."""
-    chain: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True) if json else structlog.processors.TimeStamper("%H:%M:%S"),
-    ]
-    renderer: Any = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(pad_event_to=0)
     output = stream or sys.stderr
+    render: list[Any] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if json
+        else [structlog.processors.format_exc_info, _Readable(process)]
+    )
     structlog.configure(
-        processors=[*chain, structlog.processors.format_exc_info, renderer] if json else [*chain, renderer],
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso" if json else "%H:%M:%S", utc=json),
+            *render,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(output),
+        logger_factory=structlog.WriteLoggerFactory(output),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(process=process)
-    logging.basicConfig(level=logging.WARNING, stream=output, format="%(name)s: %(message)s", force=True)
+    if json:
+        structlog.contextvars.bind_contextvars(process=process)
+    logging.basicConfig(level=logging.WARNING, stream=output, format=f"{process}: %(name)s: %(message)s", force=True)
+
+
+class _Readable:
+    """`20:15:01 scheduler  took work back  runs=12`: one write per line, so processes may share a terminal."""
+
+    def __init__(self, process: str) -> None:
+        self._process = process
+
+    def __call__(self, _: Any, __: str, event: MutableMapping[str, Any]) -> str:
+        at, level = event.pop("timestamp"), event.pop("level")
+        trace = event.pop("exception", "")
+        text = str(event.pop("event"))
+        mark = "" if level == "info" else f"{level}: "
+        fields = "".join(f"  {name}={value}" for name, value in event.items())
+        return f"{at} {self._process:<10} {mark}{text}{fields}" + (f"\n{trace}" if trace else "")

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from foliot.domain.errors import Conflict, Unavailable
+from foliot.domain.errors import Unavailable
+from foliot.kit import telemetry
+from foliot.kit.signals import DUE, READY
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_gone
-from foliot.store.submission import Answer, NewRun, Once, enqueue, plan, remember
+from foliot.store.submission import Answer, NewRun, Once, enqueue, first_answer, plan, remember
 
 LARGEST_COMMIT = 2_000
 """Runs gathered into one commit; a single larger call is committed whole, by itself."""
@@ -41,7 +43,7 @@ class _Call(msgspec.Struct, eq=False):
 class Submitter:
     """Group commit without a timer. Acknowledged means on disk: a call returns after its commit, not before."""
 
-    def __init__(self, database: Database, hint: Callable[[], None]) -> None:
+    def __init__(self, database: Database, hint: Callable[[str], None]) -> None:
         self._ranks = database.line(synchronous_commit="off")
         self._writes = database.line(lock_timeout="200ms")
         self._hint = hint
@@ -92,7 +94,15 @@ class Submitter:
             for call, answer in zip(calls, answers, strict=True):
                 if not call.done.done():
                     call.done.set_result(answer)
-            self._hint()
+            self._tell(calls)
+
+    def _tell(self, calls: list[_Call]) -> None:
+        now = [run.starts_now for call in calls for run in call.runs]
+        telemetry.RUNS_ACCEPTED.inc(len(now))
+        if any(now):
+            self._hint(READY)
+        if not all(now):
+            self._hint(DUE)
 
     async def _after(self, calls: list[_Call], error: Exception) -> None:
         """One bad row must fail alone: what failed together is tried apart."""
@@ -109,7 +119,7 @@ class Submitter:
 
     async def _write(self, calls: list[_Call]) -> list[Accepted]:
         runs = [run for call in calls for run in call.runs]
-        now = [run for run in runs if run.due is None]
+        now = [run for run in runs if run.starts_now]
         counts: Counter[Flow] = Counter(run.spec.flow for run in now)
         ranks = await reserve(self._ranks, counts, {run.spec.tenant: run.spec.weight for run in now}, len(runs))
         ids = iter(ranks.ids)
@@ -123,10 +133,10 @@ class Submitter:
                 if answer is None
                 for run, id_ in zip(call.runs, numbers, strict=True)
             ]
-            if at_once := [row for row in rows if row[0].due is None]:
+            if at_once := [row for row in rows if row[0].starts_now]:
                 taken = [ranks.take(run.spec.flow) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
-            if later := [row for row in rows if row[0].due is not None]:
+            if later := [row for row in rows if not row[0].starts_now]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
         return [
             Accepted(ids=numbers) if answer is None else Accepted(repeated=answer)
@@ -160,8 +170,4 @@ class Submitter:
         first, once = onces[name]
         if name not in known and first == index:
             return None
-        answer = known.get(name, once.answer)
-        if answer.fingerprint != call.key.fingerprint:
-            hint = "use a new key for a new request; a key stands for one request for 24 hours"
-            raise Conflict("this Idempotency-Key was used for a different request", hint)
-        return answer.body
+        return first_answer(known.get(name, once.answer), call.key.fingerprint)

@@ -1,24 +1,33 @@
 """Writing down what is to run: now, soon, or far from now; once per key."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from foliot.domain.errors import InvalidField
 from foliot.store.database import Connection
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
 
 
 class NewRun(NamedTuple):
-    """A run to be written. `due` is none for "now"; `target` is what varies per run in place of the spec."""
+    """A run to be written: now, at `due`, or after `delay` by the database's clock.
+
+    `target` is what varies per run and so is not in the spec.
+    """
 
     spec: SpecRef
     payload: bytes
     target: bytes | None = None
     job: int | None = None
     due: datetime | None = None
+    delay: timedelta | None = None
     origin: int | None = None
     """For runs of a job: none means a run by hand, which gets an origin of its own."""
+
+    @property
+    def starts_now(self) -> bool:
+        return self.due is None and self.delay is None
 
 
 async def enqueue(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int], ranks: Sequence[int]) -> None:
@@ -49,6 +58,7 @@ async def plan(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int
         [run.job for run in runs],
         origins,
         [run.due for run in runs],
+        [run.delay for run in runs],
         [run.target for run in runs],
         [run.payload for run in runs],
     )
@@ -59,6 +69,14 @@ class Answer(NamedTuple):
 
     fingerprint: bytes
     body: bytes
+
+
+def first_answer(first: Answer, fingerprint: bytes) -> bytes:
+    """What a repeated call gets; a key that stood for something else is refused."""
+    if first.fingerprint != fingerprint:
+        hint = "use a new key for a new request; a key stands for one request for 24 hours"
+        raise InvalidField("Idempotency-Key", "was used for a different request", hint)
+    return first.body
 
 
 class Once(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from foliot.kit.postgres.errors import PostgresError
-from foliot.kit.postgres.process import PROC, Adopted, children_working_in, look_at, until
+from foliot.kit.postgres.process import PROC, Adopted, children_of, look_at, until
 
 # Children notice a dead postmaster within milliseconds unless they are deep in a computation.
 ORPHANS_MAY_LEAVE: Final = 2.0
@@ -80,21 +80,22 @@ def clear_traces(data: Path, socket: Path, uid: int) -> None:
     # A new server would judge these files by kill(pid, 0), which a zombie or a recycled pid of the same user answers.
     file = read_pid_file(data)
     if file and file.memory:
-        _wait_for_memory(data, file.memory, uid)
+        _wait_for_memory(file.memory, socket.name, uid)
     for trace in (data / "postmaster.pid", socket / ".s.PGSQL.5432", socket / ".s.PGSQL.5432.lock"):
         trace.unlink(missing_ok=True)
 
 
-def _wait_for_memory(data: Path, memory: tuple[int, int], uid: int) -> None:
+def _wait_for_memory(memory: tuple[int, int], cluster: str, uid: int) -> None:
     if until(lambda: not _attached(memory), ORPHANS_MAY_LEAVE):
         return
-    # Their postmaster is dead: what they still compute can be neither returned nor committed by anyone.
-    for orphan in children_working_in(data, uid):
+    # Without a postmaster they can still write, and two writers would ruin the data. To them a kill is the crash that
+    # has already happened: the next start recovers what was committed.
+    for orphan in children_of(cluster, uid):
         with suppress(ProcessLookupError):
             os.kill(orphan.pid, signal.SIGKILL)
     if not until(lambda: not _attached(memory), MEMORY_MAY_LINGER):
         raise PostgresError(
-            f"Processes of an earlier PostgreSQL still use {data}: end them (ps -ef | grep postgres:) and start again."
+            f"Processes of an earlier PostgreSQL still run: end them (ps -ef | grep {cluster}), then start again."
         )
 
 

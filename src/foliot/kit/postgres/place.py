@@ -20,7 +20,8 @@ def settle(home: Path, name: str | None, log: Callable[[str], None]) -> tuple[Pa
     if folder is None:
         folder = _make(home, account, log)
     elif account.drop and folder.stat().st_uid == 0:
-        _give(folder, account)  # an empty mount, or we were killed between making and giving
+        _check_empty(folder, account)  # a fresh mount, or we were killed between making and giving
+        _give(folder, account)
     if not account.can_enter(folder):
         raise PostgresError(
             f"{account.name!r} cannot enter {folder}: let it pass through the folders above (chmod o+x),"
@@ -54,6 +55,14 @@ def _owner(folder: Path) -> int:
         return (folder / "data").stat().st_uid
     except (FileNotFoundError, PermissionError):
         return folder.stat().st_uid
+
+
+def _check_empty(folder: Path, account: Account) -> None:
+    if {entry.name for entry in folder.iterdir()} - {"lost+found"}:
+        raise PostgresError(
+            f"{folder} belongs to root and is not empty: give it to {account.name!r} (chown -R) if it holds the database,"
+            " else move its contents away."
+        )
 
 
 def _make(home: Path, account: Account, log: Callable[[str], None]) -> Path:

@@ -28,8 +28,13 @@ class Process:
         """Say whether this is a postmaster (not one of its children) whose data folder is `data`."""
         if self.program not in {"postgres", "postmaster"}:
             return False
-        # Reading another user's cwd needs a privilege that root in a container may lack; the command line does not.
-        return f" -D {data} " in f"{self.command} " or works_in(self.pid, data)
+        # Reading another user's cwd takes a privilege that root in a container may lack; the command line does not.
+        if f" -D {data} " in f"{self.command} ":
+            return True
+        try:
+            return (PROC / str(self.pid) / "cwd").samefile(data)
+        except OSError:
+            return False
 
 
 def look_at(pid: int) -> Process | None:
@@ -40,18 +45,11 @@ def look_at(pid: int) -> Process | None:
         return None
 
 
-def works_in(pid: int, folder: Path) -> bool:
-    try:
-        return (PROC / str(pid) / "cwd").samefile(folder)
-    except OSError:
-        return False
-
-
-def children_working_in(folder: Path, uid: int) -> Iterator[Process]:
-    """Yield the server processes, other than postmasters, at work in `folder` (only where there is a /proc)."""
+def children_of(cluster: str, uid: int) -> Iterator[Process]:
+    """Yield the processes that a server of this `cluster_name` has forked (only where there is a /proc)."""
     for pid in [int(entry.name) for entry in PROC.glob("[0-9]*")]:
-        found = look_at(pid) if works_in(pid, folder) else None
-        if found and found.uid == uid and found.command.startswith("postgres: "):
+        found = look_at(pid)
+        if found and found.uid == uid and found.command.startswith(f"postgres: {cluster}: "):
             yield found
 
 

@@ -20,10 +20,12 @@ def prepare_socket_folder(home: Path, account: Account) -> Path:
     name = f"foliot-{account.uid}-{digest(home)[:12]}"
     for base in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - the folder in it is private and checked
         folder = Path(base) / name
-        if len(os.fsencode(folder / ".s.PGSQL.5432")) <= LONGEST and account.can_enter(Path(base)):
+        # To every client a comma in a host separates two of them.
+        usable = len(os.fsencode(folder / ".s.PGSQL.5432")) <= LONGEST and "," not in base
+        if usable and account.can_enter(Path(base)):
             _own(folder, account)
             return folder
-    raise PostgresError(f"{account.name!r} can enter no temporary folder with a short path: set TMPDIR to one.")
+    raise PostgresError(f"{account.name!r} can enter no temporary folder with a short, plain path: set TMPDIR to one.")
 
 
 def check_socket_folder(folder: Path, account: Account) -> None:

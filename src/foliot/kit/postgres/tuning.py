@@ -14,7 +14,16 @@ ROOMY_DISK: Final = 40 * GB
 
 DURABLE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 OWNED: Final = frozenset(
-    {"config_file", "data_directory", "hba_file", "ident_file", "listen_addresses", "port", "unix_socket_directories"}
+    {
+        "cluster_name",
+        "config_file",
+        "data_directory",
+        "hba_file",
+        "ident_file",
+        "listen_addresses",
+        "port",
+        "unix_socket_directories",
+    }
 )
 DEFAULTS: Final = MappingProxyType(
     dict.fromkeys(DURABLE, "on")
@@ -60,6 +69,8 @@ def arguments(data: Path, socket: Path, settings: Mapping[str, str]) -> list[str
     # Inside a list of folders a comma separates and quotes hold together.
     quoted = '"' + str(socket).replace('"', '""') + '"'
     chosen |= {"listen_addresses": "", "port": "5432", "unix_socket_directories": quoted}
+    # Shown in the title of every process of the server: by it orphans are found.
+    chosen |= {"cluster_name": socket.name}
     return [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
 
 

@@ -284,3 +284,36 @@ BEGIN
     RETURN made;
 END $$;
 SELECT make_history_leaves('1 day', '4 days');
+
+-- A run that is admitted is ready while its row stands in `ready`, and running once a claim has popped it.
+CREATE VIEW live_run AS
+SELECT run.id, run.tenant, run.job, run.spec, run.fence, run.scheduled_at, run.due_at, run.started_at, run.attempt,
+       CASE WHEN run.state <> 1 THEN run.state
+            WHEN EXISTS (SELECT FROM ready WHERE ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id)
+            THEN 1 ELSE 3 END AS state,
+       spec.body AS spec_body, run.target, run.payload
+  FROM run JOIN spec ON spec.id = run.spec;
+
+-- What people see of a job: its definition, what comes next, what came last, and one word for how it stands.
+CREATE VIEW job_view AS
+SELECT job.id, job.tenant, job.name, job.key, job.spec, job.kind, job.gate, job.exclusive, job.schedule, job.run,
+       job.timing, job.labels, job.payload, job.version, job.created_at, job.updated_at, spec.body AS spec_body,
+       schedule.key AS schedule_key, schedule.next_at, owned.after, nullif(owned.until, 'infinity') AS until,
+       last.run AS last_run, last.state AS last_state, last.scheduled_at AS last_scheduled_at,
+       last.started_at AS last_started_at, last.finished_at AS last_finished_at, last.error AS last_error,
+       CASE WHEN job.gate = 2 THEN 'cancelled'
+            WHEN job.ended_state = 4 THEN 'completed'
+            WHEN job.ended_state = 6 THEN 'cancelled'
+            WHEN job.ended_state IS NOT NULL THEN 'failed'
+            WHEN going.is_running THEN 'running'
+            WHEN job.gate = 1 THEN 'paused'
+            WHEN job.kind = 2 AND coalesce(owned.until, '-infinity') < clock_timestamp() THEN 'completed'
+            ELSE 'pending' END AS status
+  FROM job
+  JOIN spec ON spec.id = job.spec
+  LEFT JOIN schedule ON schedule.id = job.schedule
+  LEFT JOIN LATERAL (SELECT s.after, s.until FROM subscription s
+                      WHERE s.job = job.id AND s.schedule = job.schedule ORDER BY s.after DESC LIMIT 1) AS owned ON true
+  LEFT JOIN LATERAL (SELECT h.run, h.state, h.scheduled_at, h.started_at, h.finished_at, h.error FROM history h
+                      WHERE h.job = job.id AND h.state > 3 ORDER BY h.run DESC, h.finished_at DESC LIMIT 1) AS last ON true
+ CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM live_run r WHERE r.job = job.id AND r.state = 3) AS is_running) AS going;

@@ -1,2 +1,104 @@
 -- :name job_names
 SELECT id, name FROM job WHERE id = ANY ($1::bigint[])
+
+-- :name draw_id
+SELECT nextval('id_block') AS block, clock_timestamp() AS at
+
+-- :name insert_job
+INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11::jsonb, $12)
+ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
+RETURNING id
+
+-- :name update_job
+UPDATE job SET name = $3, spec = $4, kind = $5, exclusive = $6, schedule = $7, run = $8, timing = $9::jsonb,
+               labels = $10::jsonb, payload = $11, ended_state = NULL, version = version + 1,
+               updated_at = clock_timestamp()
+ WHERE tenant = $1 AND id = $2
+
+-- :name lock_job
+SELECT id, kind, gate, schedule, run, version, ended_state, clock_timestamp() AS now FROM job
+ WHERE tenant = $1 AND id = $2 FOR UPDATE
+
+-- :name find_job
+SELECT * FROM job_view WHERE tenant = $1 AND id = $2
+
+-- :name find_job_by_key
+SELECT id FROM job WHERE tenant = $1 AND key = $2
+
+-- :name list_jobs
+SELECT * FROM job_view
+ WHERE tenant = $1 AND id < $2
+   AND ($3::text IS NULL OR status = $3) AND ($4::text IS NULL OR name = $4)
+   AND ($5::jsonb IS NULL OR labels @> $5) AND ($6::smallint IS NULL OR kind = $6)
+ ORDER BY id DESC LIMIT $7
+
+-- :name set_gate
+UPDATE job SET gate = $3, version = version + 1, updated_at = clock_timestamp() WHERE tenant = $1 AND id = $2
+
+-- :name find_schedule
+-- Created asleep; whoever subscribes wakes it under its lock.
+INSERT INTO schedule (key, cursor) VALUES ($1, clock_timestamp()) ON CONFLICT (key) DO UPDATE SET key = excluded.key
+RETURNING id
+
+-- :name lock_schedules
+SELECT id, key, cursor, next_at FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
+
+-- :name wake_schedule
+UPDATE schedule SET cursor = $2, next_at = $3 WHERE id = $1 AND next_at IS NULL
+
+-- :name subscribe
+INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload)
+VALUES ($1, $2, $3, coalesce($4::timestamptz, 'infinity'), $5, $6, $7, $8)
+
+-- :name end_subscription
+-- Instants up to $2 stay with the old definition. If none of them is still to be fired, the row has done its work.
+WITH ended AS (
+    UPDATE subscription SET until = $2, closed = $3 WHERE job = $1 AND until > $2 AND after <= $2
+    RETURNING schedule, job, after
+)
+DELETE FROM subscription WHERE job = $1 AND after > $2
+
+-- :name remove_idle_subscription
+DELETE FROM subscription s USING schedule c
+ WHERE s.job = $1 AND s.until <= $2 AND c.id = s.schedule AND coalesce(c.next_at, 'infinity') > $2
+   AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
+
+-- :name take_back_run
+-- The waiting run of a one-time job, before it becomes ready; no row if it has.
+WITH from_timer AS (DELETE FROM timer WHERE id = $1 RETURNING id),
+     from_run AS (DELETE FROM run WHERE id = $1 AND state IN (0, 2) RETURNING id)
+SELECT id FROM from_timer UNION ALL SELECT id FROM from_run
+
+-- :name cancel_runs
+-- What waits, is ready or is blocked ends here; what a worker holds goes on. The ready row goes first: whoever pops it
+-- owns the run. Asked twice in one transaction, because a promote in mid-flight may have moved a run between tables.
+WITH popped AS (
+    DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
+     WHERE run.job = $1 AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
+    RETURNING ready.run
+), gone AS (
+    DELETE FROM run WHERE job = $1 AND (state IN (0, 2) OR id IN (SELECT run FROM popped))
+    RETURNING id, scheduled_at, due_at, tenant, spec, attempt, origin
+), untimed AS (
+    DELETE FROM timer WHERE id = $2 OR (job = $1 AND origin > 1)
+    RETURNING id, scheduled_at, due_at, tenant, spec, 0::smallint AS attempt, origin
+), everything AS (
+    SELECT * FROM gone UNION ALL SELECT * FROM untimed
+), ended AS (
+    UPDATE job SET ended_state = 6 WHERE id = $1 AND EXISTS (SELECT FROM everything WHERE origin = 1)
+)
+INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
+SELECT id, $1, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'the job was cancelled'
+  FROM everything
+
+-- :name block_runs
+WITH popped AS (
+    DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
+     WHERE run.job = $1 AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
+    RETURNING ready.run
+)
+UPDATE run SET state = 2 WHERE job = $1 AND (state = 0 OR id IN (SELECT run FROM popped))
+
+-- :name unblock_runs
+UPDATE run SET state = 0 WHERE job = $1 AND state = 2

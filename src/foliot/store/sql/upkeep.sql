@@ -25,5 +25,5 @@ SELECT (SELECT count(*) FROM dead_letter) AS dead_letters,
 -- Counted up to a bound per lane: a backlog of millions must not make its own measurement slow.
 SELECT lane.queue, sum(counted.runs)::bigint AS runs
   FROM lane CROSS JOIN LATERAL (
-        SELECT count(*) AS runs FROM (SELECT FROM ready WHERE ready.lane = lane.id LIMIT 100000) AS some) AS counted
+        SELECT count(*) AS runs FROM (SELECT FROM ready WHERE ready.lane = lane.id LIMIT 100000) AS head) AS counted
  GROUP BY lane.queue

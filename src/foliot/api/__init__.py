@@ -1,0 +1,1 @@
+"""HTTP in, one service call, HTTP out."""

@@ -1,0 +1,72 @@
+"""The web application: the table of operations as routes, and the pages for machines and people."""
+
+from typing import Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from foliot.api import jobs, problems, runs
+from foliot.api.endpoint import endpoint
+from foliot.api.openapi import document
+from foliot.api.operation import Operation, Services
+from foliot.api.reference import page
+from foliot.domain.errors import FoliotError
+from foliot.kit import telemetry
+from foliot.services.health import Health
+from foliot.services.tenants import Tenants
+
+OPERATIONS: Final[tuple[Operation, ...]] = (*jobs.OPERATIONS, *runs.OPERATIONS)
+
+
+def build(services: Services, tenants: Tenants, health: Health) -> Starlette:
+    described = document(OPERATIONS)
+    openapi, docs = msgspec.json.encode(described), page(described)
+
+    async def is_alive(_: Request) -> Response:
+        return Response(b'{"status":"ok"}', media_type="application/json")
+
+    async def is_ready(_: Request) -> Response:
+        try:
+            await health.check()
+        except FoliotError as error:
+            return problems.problem(503, "unavailable", "Not ready", error.message, hint=error.hint)
+        return Response(b'{"status":"ready"}', media_type="application/json")
+
+    async def metrics(_: Request) -> Response:
+        return Response(telemetry.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def openapi_json(_: Request) -> Response:
+        return Response(openapi, media_type="application/json")
+
+    async def reference(_: Request) -> Response:
+        return Response(docs, media_type="text/html", headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"})
+
+    async def home(_: Request) -> Response:
+        return RedirectResponse("/docs")
+
+    routes = [
+        Route("/", home),
+        Route("/health", is_alive),
+        Route("/ready", is_ready),
+        Route("/metrics", metrics),
+        Route("/openapi.json", openapi_json),
+        Route("/docs", reference),
+        *(
+            Route(operation.path, endpoint(operation, services, tenants), methods=[operation.method])
+            for operation in OPERATIONS
+        ),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _plain})
+
+
+async def _plain(_: Request, error: Exception) -> Response:
+    """What no operation answers: unknown paths, wrong methods."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = {404: "there is nothing at this address", 405: "this address does not take that method"}
+    return problems.problem(
+        status, "no-such-call", "No such call", detail.get(status, "the call was refused"), hint="see /docs"
+    )

@@ -1,0 +1,264 @@
+"""Operations on jobs."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from foliot.api.operation import Call, Operation, Reply
+from foliot.domain.duration import parse_duration
+from foliot.domain.errors import Conflict, InvalidField, NotFound
+from foliot.domain.fairness import parse_priority
+from foliot.domain.ids import decode, encode
+from foliot.domain.job import Gate
+from foliot.domain.spec import LARGEST_PAYLOAD
+from foliot.services.insights import body_of, draft_again, job_view
+from foliot.services.submit import Key
+from foliot.store.reading import JobRow
+from foliot.store.submission import NewRun
+from foliot.wire.jobs import JobBody, draft_of
+from foliot.wire.runs import RunByHand
+from foliot.wire.views import Accepted, AttemptView, JobView, Page
+
+Limit = Annotated[int, Meta(ge=1, le=500)]
+_RECURRENCES = ("cronExpression", "every")
+
+
+class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    status: str | None = None
+    name: str | None = None
+    label: str | None = None
+    schedule_type: str | None = None
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+def job_id(call: Call) -> int:
+    """The job that the path names; a malformed id is as unknown as any other."""
+    try:
+        return decode("job", call.path["job"])
+    except InvalidField:
+        raise NotFound("there is no such job") from None
+
+
+def _view(call: Call, row: JobRow) -> JobView:
+    return job_view(call.tenant.name, row)
+
+
+async def create_job(call: Call) -> Reply:
+    body = await call.services.control.create(
+        call.tenant.id,
+        draft_of(call.body),
+        key=call.key,
+        fingerprint=call.fingerprint,
+        render=lambda row: msgspec.json.encode(_view(call, row)),
+    )
+    return Reply(body, location=f"/v1/jobs/{msgspec.json.decode(body)['jobId']}")
+
+
+async def put_job(call: Call) -> Reply:
+    call.body.key = call.path["key"]
+    row, is_new = await call.services.control.put(call.tenant.id, call.path["key"], lambda _: draft_of(call.body))
+    return Reply(_view(call, row), status=201 if is_new else 200)
+
+
+async def list_jobs(call: Call) -> Reply:
+    query = msgspec.structs.asdict(call.query)
+    return Reply(await call.services.insights.jobs(call.tenant.id, call.tenant.name, **query))
+
+
+async def get_job(call: Call) -> Reply:
+    return Reply(await call.services.insights.job(call.tenant.id, call.tenant.name, job_id(call)))
+
+
+async def change_job(call: Call) -> Reply:
+    row = await call.services.control.change(call.tenant.id, job_id(call), lambda row: draft_of(merged(row, call.raw)))
+    return Reply(_view(call, row))
+
+
+async def cancel_job(call: Call) -> Reply:
+    return Reply(_view(call, await call.services.control.cancel(call.tenant.id, job_id(call))))
+
+
+async def pause_job(call: Call) -> Reply:
+    return Reply(_view(call, await call.services.control.pause(call.tenant.id, job_id(call))))
+
+
+async def resume_job(call: Call) -> Reply:
+    return Reply(_view(call, await call.services.control.resume(call.tenant.id, job_id(call), draft_again)))
+
+
+async def run_job(call: Call) -> Reply:
+    row = await call.services.control.read(call.tenant.id, job_id(call))
+    accepted = await call.services.submitter.submit([await _by_hand(call, row)], run_key(call))
+    return Reply(accepted.repeated or Accepted(encode("run", accepted.ids[0])))
+
+
+async def list_executions(call: Call) -> Reply:
+    job = job_id(call)
+    await call.services.control.read(call.tenant.id, job)
+    page = await call.services.insights.attempts(
+        call.tenant.id, job=job, limit=call.query.limit, cursor=call.query.cursor
+    )
+    return Reply(page)
+
+
+def run_key(call: Call) -> Key | None:
+    if call.key is None:
+        return None
+
+    def answer(ids: Any) -> bytes:
+        return msgspec.json.encode(Accepted(encode("run", ids[0])))
+
+    return Key(call.key, call.tenant.id, call.fingerprint, answer)
+
+
+async def _by_hand(call: Call, row: JobRow) -> NewRun:
+    body: RunByHand = call.body or RunByHand()
+    if row.gate != Gate.OPEN:
+        raise Conflict(f"the job is {Gate(row.gate).name.lower()}", "resume it first")
+    spec = row.spec
+    if body.priority is not None:
+        spec = msgspec.structs.replace(spec, priority=parse_priority(body.priority))
+    payload = row.payload if body.payload is None else bytes(body.payload)
+    if len(payload) > LARGEST_PAYLOAD:
+        raise InvalidField("payload", f"is larger than {LARGEST_PAYLOAD:,} bytes", "pass a reference instead")
+    ref = await call.services.specs.intern(call.tenant.id, spec)
+    delay = None if body.delay is None else parse_duration(body.delay, "delay")
+    return NewRun(ref, payload, job=row.id, due=body.run_at, delay=delay)
+
+
+def merged(row: JobRow, patch: bytes) -> JobBody:
+    """A job with a merge patch (RFC 7396) laid over it. A new recurrence takes the place of the old one."""
+    changes = msgspec.json.decode(patch, type=dict[str, msgspec.Raw])
+    if "key" in changes:
+        raise InvalidField("key", "a job's key cannot be changed", "create another job")
+    body = body_of(row)
+    if any(name in changes and changes[name] != b"null" for name in _RECURRENCES):
+        for name in (*_RECURRENCES, "timezone"):
+            body.pop(name, None)
+    body.update(changes)
+    whole = {name: value for name, value in body.items() if name == "payload" or bytes_of(value) != b"null"}
+    return msgspec.json.decode(msgspec.json.encode(whole), type=JobBody)
+
+
+def bytes_of(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, msgspec.Raw) else b""
+
+
+OPERATIONS = (
+    Operation(
+        name="createJob",
+        method="POST",
+        path="/v1/jobs",
+        scope="jobs:write",
+        summary="Create a job",
+        handler=create_job,
+        body=JobBody,
+        result=JobView,
+        status=201,
+        idempotent_by_key=True,
+    ),
+    Operation(
+        name="listJobs",
+        method="GET",
+        path="/v1/jobs",
+        scope="jobs:read",
+        summary="List jobs, newest first",
+        handler=list_jobs,
+        query=JobQuery,
+        result=Page[JobView],
+    ),
+    Operation(
+        name="putJobByKey",
+        method="PUT",
+        path="/v1/jobs/by-key/{key}",
+        scope="jobs:write",
+        summary="Create the job of this key, or replace its definition",
+        handler=put_job,
+        body=JobBody,
+        result=JobView,
+    ),
+    Operation(
+        name="pauseJob",
+        method="POST",
+        path="/v1/jobs/{job}:pause",
+        scope="jobs:write",
+        summary="Pause a job: nothing of it becomes ready until it is resumed",
+        handler=pause_job,
+        result=JobView,
+    ),
+    Operation(
+        name="resumeJob",
+        method="POST",
+        path="/v1/jobs/{job}:resume",
+        scope="jobs:write",
+        summary="Resume a paused job",
+        handler=resume_job,
+        result=JobView,
+    ),
+    Operation(
+        name="cancelJob",
+        method="POST",
+        path="/v1/jobs/{job}:cancel",
+        scope="jobs:write",
+        summary="Cancel a job and its pending runs",
+        handler=cancel_job,
+        result=JobView,
+    ),
+    Operation(
+        name="runJob",
+        method="POST",
+        path="/v1/jobs/{job}:run",
+        scope="runs:write",
+        summary="Run a job now, or at another time, besides its schedule",
+        handler=run_job,
+        body=RunByHand | None,
+        result=Accepted,
+        status=201,
+        idempotent_by_key=True,
+    ),
+    Operation(
+        name="listExecutions",
+        method="GET",
+        path="/v1/jobs/{job}/executions",
+        scope="jobs:read",
+        summary="List the attempts of a job's runs, newest first",
+        handler=list_executions,
+        query=PageQuery,
+        result=Page[AttemptView],
+    ),
+    Operation(
+        name="getJob",
+        method="GET",
+        path="/v1/jobs/{job}",
+        scope="jobs:read",
+        summary="Read a job",
+        handler=get_job,
+        result=JobView,
+    ),
+    Operation(
+        name="changeJob",
+        method="PATCH",
+        path="/v1/jobs/{job}",
+        scope="jobs:write",
+        summary="Change some fields of a job (JSON merge patch); instants from now on follow the new definition",
+        handler=change_job,
+        body=dict[str, msgspec.Raw],
+        result=JobView,
+    ),
+    Operation(
+        name="deleteJob",
+        method="DELETE",
+        path="/v1/jobs/{job}",
+        scope="jobs:write",
+        summary="Cancel a job; it stays readable with its history",
+        handler=cancel_job,
+        result=JobView,
+    ),
+)

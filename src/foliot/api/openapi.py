@@ -1,0 +1,97 @@
+"""The OpenAPI document, made from the table of operations."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foliot import __version__
+from foliot.api.operation import Operation
+from foliot.wire.views import Problem
+
+_PARAMETER = re.compile(r"{(\w+)}")
+_REF = "#/components/schemas/{name}"
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    types = [kind for each in operations for kind in (each.body, each.result) if kind is not None]
+    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
+    known = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
+    components["JobPatch"] = {
+        **{name: value for name, value in components["JobBody"].items() if name not in {"required", "title"}},
+        "title": "JobPatch",
+        "description": "Some fields of a job; null takes a field away.",
+    }
+    paths: dict[str, dict[str, Any]] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, known)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Foliot",
+            "version": __version__,
+            "description": "Jobs that run now, at an instant, or on a schedule. Inside /v1 changes are additive.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"key": []}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "fol_<keyid>_<secret>"}},
+        },
+    }
+
+
+def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.path.split("/")[2].split(":")[0]],
+        "x-scope": operation.scope,
+        "parameters": _parameters(operation),
+        "responses": {
+            str(operation.status): {
+                "description": "Done",
+                "content": {"application/json": {"schema": known[str(operation.result)]}},
+            },
+            "default": {
+                "description": "What went wrong and what to do about it",
+                "content": {"application/problem+json": {"schema": known[str(Problem)]}},
+            },
+        },
+    }
+    if operation.name == "putJobByKey":
+        answer["responses"]["201"] = {**answer["responses"]["200"], "description": "Created"}
+    if operation.body is not None:
+        schema = {"$ref": _REF.format(name="JobPatch")} if operation.method == "PATCH" else known[str(operation.body)]
+        answer["requestBody"] = {
+            "required": operation.name != "runJob",
+            "content": {"application/json": {"schema": schema}},
+        }
+    return answer
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in _PARAMETER.findall(operation.path)
+    ]
+    if operation.query is not None:
+        _, components = msgspec.json.schema_components([operation.query], ref_template=_REF)
+        for name, schema in components[operation.query.__name__]["properties"].items():
+            found.append({"name": name, "in": "query", "required": False, "schema": schema})
+    if operation.idempotent_by_key:
+        found.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "description": "The same key creates once, for 24 hours; repeats get the first answer.",
+                "schema": {"type": "string", "maxLength": 200},
+            }
+        )
+    return found
+
+

@@ -1,0 +1,71 @@
+"""One table of operations: routes, documents, required scopes and generated tests all derive from it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from foliot.services.control import Control
+from foliot.services.insights import Insights
+from foliot.services.submit import Submitter
+from foliot.store.specs import SpecBook
+
+
+class Tenant(NamedTuple):
+    """Who is calling."""
+
+    id: int
+    name: str
+
+
+class Services(NamedTuple):
+    """What operations call."""
+
+    control: Control
+    insights: Insights
+    submitter: Submitter
+    specs: SpecBook
+
+
+class Call(NamedTuple):
+    """One authorised request, parsed."""
+
+    tenant: Tenant
+    services: Services
+    path: Mapping[str, str]
+    query: Any
+    body: Any
+    raw: bytes
+    key: str | None
+    """The Idempotency-Key header."""
+    fingerprint: bytes
+
+
+class Reply(NamedTuple):
+    """What to answer: a value to encode, or bytes that are JSON already."""
+
+    value: Any
+    status: int | None = None
+    location: str | None = None
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the API does. Without a scope it cannot exist."""
+
+    name: str
+    method: str
+    path: str
+    scope: str
+    summary: str
+    handler: Callable[[Call], Awaitable[Reply]]
+    result: Any
+    body: Any = None
+    query: Any = None
+    status: int = 200
+    idempotent_by_key: bool = False
+    """Whether an Idempotency-Key header is honoured."""
+    largest_body: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        if not self.scope:
+            raise ValueError(f"operation {self.name} has no scope")

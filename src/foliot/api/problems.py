@@ -1,0 +1,64 @@
+"""Errors as problem+json (RFC 9457): each leaf of the error tree is translated once, here."""
+
+import re
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from foliot.domain.errors import Conflict, FoliotError, InvalidField, NotFound, Unavailable
+from foliot.wire.views import FieldError, Problem
+
+_PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
+_NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
+
+
+def problem(status: int, kind: str, title: str, detail: str, *, hint: str = "", errors: list[FieldError] | None = None,
+            headers: dict[str, str] | None = None) -> Response:
+    body = Problem(
+        type=f"urn:foliot:problem:{kind}", title=title, status=status, detail=detail, hint=hint, errors=errors or []
+    )
+    return Response(msgspec.json.encode(body), status, headers, "application/problem+json")
+
+
+def render(error: FoliotError) -> Response:
+    match error:
+        case InvalidField(field=field, message=message, hint=hint):
+            return invalid(FieldError(field, message, hint))
+        case NotFound(message=message, hint=hint):
+            return problem(404, "not-found", "Not found", message, hint=hint)
+        case Conflict(message=message, hint=hint):
+            return problem(409, "conflict", "Conflict", message, hint=hint)
+        case Unavailable(message=message, hint=hint):
+            return problem(503, "unavailable", "Unavailable", message, hint=hint, headers={"Retry-After": "2"})
+        case _:
+            return problem(500, "internal", "Internal error", "something went wrong on our side")
+
+
+def invalid(error: FieldError) -> Response:
+    detail = f"{error.field}: {error.message}"
+    return problem(422, "invalid", "Invalid request", detail, hint=error.hint, errors=[error])
+
+
+def unauthorised() -> Response:
+    return problem(
+        401,
+        "unauthorised",
+        "Unauthorised",
+        "this call needs a valid key",
+        hint="send it as `Authorization: Bearer fol_…`; `foliot tenant create` makes one",
+        headers={"WWW-Authenticate": "Bearer"},
+    )
+
+
+def field_error(error: msgspec.ValidationError) -> FieldError:
+    """What msgspec says about a body, with the field it speaks of."""
+    message, path = str(error), ""
+    if match := _PATH.fullmatch(message):
+        message, path = match[1], match[2]
+    if named := _NAMED.search(message):
+        path = f"{path}.{named[1]}" if path else named[1]
+    hint = "see /docs for the fields of this call" if "unknown field" in message else ""
+    if "timezone component" in message:
+        message, hint = "has no offset from UTC", "write instants like 2026-01-31T09:00:00Z"
+    return FieldError(path or "body", message, hint)

@@ -1,0 +1,144 @@
+"""Operations on runs."""
+
+from typing import Any
+
+import msgspec
+
+from foliot.api.jobs import Limit, PageQuery, run_key
+from foliot.api.operation import Call, Operation, Reply
+from foliot.domain.duration import parse_duration
+from foliot.domain.errors import InvalidField, NotFound
+from foliot.domain.ids import decode, encode
+from foliot.services.submit import Key
+from foliot.store.submission import NewRun
+from foliot.wire.jobs import payload_of
+from foliot.wire.runs import RunBatch, RunBody, spec_and_target
+from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView
+
+
+class RunQuery(msgspec.Struct, forbid_unknown_fields=True):
+    status: str | None = None
+    state: str | None = None
+    job: str | None = None
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+def run_id(call: Call) -> int:
+    try:
+        return decode("run", call.path["run"])
+    except InvalidField:
+        raise NotFound("there is no such run") from None
+
+
+async def new_run(call: Call, body: RunBody) -> NewRun:
+    if body.run_at is not None and body.delay is not None:
+        raise InvalidField("delay", "stands beside runAt", "a run starts at one time: take one of them out")
+    spec, target = spec_and_target(body)
+    ref = await call.services.specs.intern(call.tenant.id, spec)
+    delay = None if body.delay is None else parse_duration(body.delay, "delay")
+    return NewRun(ref, payload_of(body), target=target, due=body.run_at, delay=delay)
+
+
+async def create_run(call: Call) -> Reply:
+    accepted = await call.services.submitter.submit([await new_run(call, call.body)], run_key(call))
+    return Reply(accepted.repeated or Accepted(encode("run", accepted.ids[0])))
+
+
+async def create_runs(call: Call) -> Reply:
+    runs = []
+    for index, body in enumerate(call.body.runs):
+        try:
+            runs.append(await new_run(call, body))
+        except InvalidField as error:
+            raise InvalidField(f"runs[{index}].{error.field}", error.message, error.hint) from None
+    accepted = await call.services.submitter.submit(runs, _batch_key(call))
+    return Reply(accepted.repeated or AcceptedBatch([encode("run", number) for number in accepted.ids]))
+
+
+async def list_runs(call: Call) -> Reply:
+    query = msgspec.structs.asdict(call.query)
+    if query["job"] is not None:
+        query["job"] = decode("job", query["job"])
+    return Reply(await call.services.insights.runs(call.tenant.id, **query))
+
+
+async def get_run(call: Call) -> Reply:
+    return Reply(await call.services.insights.run(call.tenant.id, run_id(call)))
+
+
+async def list_attempts(call: Call) -> Reply:
+    run = run_id(call)
+    await call.services.insights.run(call.tenant.id, run)
+    page = await call.services.insights.attempts(
+        call.tenant.id, run=run, limit=call.query.limit, cursor=call.query.cursor
+    )
+    return Reply(page)
+
+
+def _batch_key(call: Call) -> Key | None:
+    if call.key is None:
+        return None
+
+    def answer(ids: Any) -> bytes:
+        return msgspec.json.encode(AcceptedBatch([encode("run", number) for number in ids]))
+
+    return Key(call.key, call.tenant.id, call.fingerprint, answer)
+
+
+OPERATIONS = (
+    Operation(
+        name="createRun",
+        method="POST",
+        path="/v1/runs",
+        scope="runs:write",
+        summary="Run something without a definition, now or later",
+        handler=create_run,
+        body=RunBody,
+        result=Accepted,
+        status=201,
+        idempotent_by_key=True,
+    ),
+    Operation(
+        name="createRuns",
+        method="POST",
+        path="/v1/runs:batch",
+        scope="runs:write",
+        summary="Hand in up to 10,000 runs, accepted all or none",
+        handler=create_runs,
+        body=RunBatch,
+        result=AcceptedBatch,
+        status=201,
+        idempotent_by_key=True,
+        largest_body=64 << 20,
+    ),
+    Operation(
+        name="listRuns",
+        method="GET",
+        path="/v1/runs",
+        scope="runs:read",
+        summary="List runs, newest first",
+        handler=list_runs,
+        query=RunQuery,
+        result=Page[RunView],
+    ),
+    Operation(
+        name="listAttempts",
+        method="GET",
+        path="/v1/runs/{run}/attempts",
+        scope="runs:read",
+        summary="List the attempts of a run, newest first",
+        handler=list_attempts,
+        query=PageQuery,
+        result=Page[AttemptView],
+    ),
+    Operation(
+        name="getRun",
+        method="GET",
+        path="/v1/runs/{run}",
+        scope="runs:read",
+        summary="Read a run",
+        handler=get_run,
+        result=RunView,
+    ),
+)

@@ -1,0 +1,85 @@
+"""What `foliot doctor` looks at."""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from foliot.domain.errors import FoliotError
+from foliot.kit.postgres import PostgresError, find_binaries
+from foliot.kit.settings import Settings, client_file, find_access
+
+
+class Finding(NamedTuple):
+    what: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    findings = [_python(), _programs(settings), _home(settings)]
+    findings.append(await _guarded("database", lambda: _database(settings)))
+    findings.append(await _guarded("api", _api))
+    return findings
+
+
+async def _guarded(what: str, look: Callable[[], Awaitable[str]]) -> Finding:
+    try:
+        return Finding(what, ok=True, detail=await look())
+    except FoliotError as error:
+        return Finding(what, ok=False, detail=error.message, hint=error.hint)
+    except Exception as error:  # noqa: BLE001 - a doctor reports, whatever it finds
+        return Finding(what, ok=False, detail=f"{type(error).__name__}: {error}")
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", ok=sys.version_info >= (3, 11), detail=version)
+
+
+def _programs(settings: Settings) -> Finding:
+    if settings.database_url:
+        return Finding("postgres programs", ok=True, detail="not needed: FOLIOT_DATABASE_URL is set")
+    try:
+        found = find_binaries(settings.postgres_bin)
+    except PostgresError as error:
+        return Finding("postgres programs", ok=False, detail=str(error))
+    return Finding("postgres programs", ok=True, detail=f"PostgreSQL {found.version[0]}.{found.version[1]} in {found.bin}")
+
+
+def _home(settings: Settings) -> Finding:
+    file = client_file(settings.home)
+    if file.exists() and file.stat().st_mode & 0o077:
+        return Finding("home", ok=False, detail=f"{file} can be read by others", hint=f"chmod 600 {file}")
+    return Finding("home", ok=True, detail=str(settings.home))
+
+
+async def _database(settings: Settings) -> str:
+    from foliot.cli.serve import dsn_of
+    from foliot.services.health import Health
+    from foliot.store.database import Database
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        health = Health(database)
+        await health.check_server()
+        await health.check()
+    finally:
+        await database.close()
+    return "reachable, durable, schema up to date"
+
+
+async def _api() -> str:
+    import aiohttp
+
+    access = find_access(os.environ)
+    if access is None:
+        raise FoliotError("no address known", "start `foliot up` here, or set FOLIOT_URL and FOLIOT_KEY")
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {access.key}"}) as session,
+        session.get(f"{access.url}/v1/jobs?limit=1") as response,
+    ):
+        if response.status != 200:
+            raise FoliotError(f"{access.url} answered {response.status}", "is FOLIOT_KEY the right key for it?")
+    return f"{access.url} answers, the key is valid"

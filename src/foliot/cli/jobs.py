@@ -1,0 +1,174 @@
+"""`foliot job …`: create, look at and steer jobs through the API."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from foliot.cli.output import as_json, record, say, table, wants_json
+from foliot.sdk.client import Foliot
+
+_COLUMNS = {
+    "jobId": "JOB",
+    "name": "NAME",
+    "status": "STATUS",
+    "scheduleType": "TYPE",
+    "nextRunAt": "NEXT RUN",
+    "lastStatus": "LAST RUN",
+}
+
+
+@click.group()
+def job() -> None:
+    """Definitions of what to run, and when."""
+
+
+def payload_option(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise click.BadParameter(f"not JSON: {error}", param_hint="--payload") from None
+
+
+def definition(command: Any) -> Any:
+    """The options that create and edit share."""
+    options = [
+        click.option("--payload", help="JSON that the handler receives."),
+        click.option("--cron", "cron_expression", help='For example "0 9 * * MON-FRI".'),
+        click.option("--timezone", help="IANA zone of the cron expression, for example Europe/Berlin."),
+        click.option("--every", help="ISO 8601 duration or seconds, for example PT90S."),
+        click.option("--at", "schedule_at", help="Instant of a one-time job, for example 2026-12-24T18:00:00Z."),
+        click.option("--ends-at", help="No fire after this instant."),
+        click.option("--priority", help="critical, high, normal, low or bulk."),
+        click.option("--queue", help="Queue whose workers run it."),
+        click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
+        click.option("--max-retries", type=int),
+        click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS"),
+        click.option("--overlap", type=click.Choice(["skip", "allow"]), help="When the previous run is still going."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _fields(values: dict[str, Any]) -> dict[str, Any]:
+    labels = values.pop("labels", ())
+    for label in labels:
+        if "=" not in label:
+            raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
+    every = values.get("every")
+    return {
+        **values,
+        "payload": payload_option(values.get("payload")),
+        "every": float(every) if every and every.replace(".", "", 1).isdigit() else every,
+        "labels": dict(label.split("=", 1) for label in labels) or None,
+    }
+
+
+@job.command("create")
+@click.argument("name")
+@click.argument("handler")
+@definition
+@click.option("--key", help="Your own unique name for it; creating the same key twice is refused.")
+@wants_json
+def create(name: str, handler: str, json: bool, **values: Any) -> None:
+    """Create a job NAME that calls HANDLER: an http(s) address or a function's name."""
+    made = Foliot().create_job(name, handler, **_fields(values))
+    if json:
+        as_json(made.values)
+    else:
+        following = made.next_run_at
+        say(f"created {made.id} ({made.schedule_type})" + (f", next run {following}" if following else ""))
+        if made.schedule_type == "on_demand":
+            say(f"run it with: foliot job run {made.id}")
+
+
+@job.command("list")
+@click.option("--status", help="pending, running, completed, failed, cancelled or paused.")
+@click.option("--name")
+@click.option("--label", metavar="NAME=VALUE")
+@click.option("--type", "schedule_type", type=click.Choice(["one_time", "recurring", "on_demand"]))
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@wants_json
+def list_jobs(json: bool, **query: Any) -> None:
+    """List jobs, newest first."""
+    found = [each.values for each in Foliot().list_jobs(**query)]
+    if json:
+        as_json(found)
+        return
+    rows = [{**each, "lastStatus": (each["lastRun"] or {}).get("status")} for each in found]
+    table(rows, _COLUMNS, empty="no jobs yet: foliot job create hello https://example.com --every PT1M")
+
+
+@job.command("get")
+@click.argument("job_id", metavar="JOB")
+@wants_json
+def get(job_id: str, json: bool) -> None:
+    """Show a job."""
+    _show(Foliot().get_job(job_id).values, json=json)
+
+
+@job.command("edit")
+@click.argument("job_id", metavar="JOB")
+@click.option("--name")
+@click.option("--handler")
+@definition
+@wants_json
+def edit(job_id: str, json: bool, **values: Any) -> None:
+    """Change some fields of a job; instants from now on follow the new definition."""
+    fields = {name: value for name, value in _fields(values).items() if value is not None}
+    if not fields:
+        raise click.UsageError("say what to change, for example --cron '0 9 * * *'")
+    _show(Foliot().change_job(job_id, **fields).values, json=json)
+
+
+@job.command("run")
+@click.argument("job_id", metavar="JOB")
+@click.option("--payload", help="JSON instead of the job's own payload.")
+@click.option("--priority")
+@click.option("--wait", is_flag=True, help="Wait for the run's end; exit 1 unless it completed.")
+@wants_json
+def run(job_id: str, payload: str | None, priority: str | None, wait: bool, json: bool) -> None:
+    """Run a job now, besides its schedule."""
+    started = Foliot().run_job(job_id, payload=payload_option(payload), priority=priority)
+    if wait:
+        started.wait()
+    if json:
+        as_json(started.values)
+    else:
+        say(f"{started.id} {started.status}" + ("" if wait else f"; watch it with: foliot run get {started.id}"))
+    if wait and started.status != "completed":
+        raise click.exceptions.Exit(1)
+
+
+@job.command("pause")
+@click.argument("job_id", metavar="JOB")
+@wants_json
+def pause(job_id: str, json: bool) -> None:
+    """Hold a job until it is resumed."""
+    _show(Foliot().pause_job(job_id).values, json=json)
+
+
+@job.command("resume")
+@click.argument("job_id", metavar="JOB")
+@wants_json
+def resume(job_id: str, json: bool) -> None:
+    """Let a paused job go on."""
+    _show(Foliot().resume_job(job_id).values, json=json)
+
+
+@job.command("delete")
+@click.argument("job_id", metavar="JOB")
+@wants_json
+def delete(job_id: str, json: bool) -> None:
+    """Cancel a job and its pending runs; it stays readable with its history."""
+    _show(Foliot().cancel_job(job_id).values, json=json)
+
+
+def _show(values: dict[str, Any], *, json: bool) -> None:
+    if json:
+        as_json(values)
+    else:
+        record(values)

@@ -1,0 +1,69 @@
+"""`foliot`: the commands, each in a file of its own, loaded when used."""
+
+import importlib
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+from foliot import __version__
+from foliot.domain.errors import FoliotError
+from foliot.kit.settings import Settings
+
+COMMANDS: Final = {
+    "up": "foliot.cli.up:up",
+    "api": "foliot.cli.processes:api",
+    "scheduler": "foliot.cli.processes:scheduler",
+    "worker": "foliot.cli.processes:worker",
+    "migrate": "foliot.cli.operate:migrate",
+    "doctor": "foliot.cli.operate:doctor",
+    "tenant": "foliot.cli.operate:tenant",
+    "bench": "foliot.cli.bench:bench",
+    "job": "foliot.cli.jobs:job",
+    "run": "foliot.cli.runs:run",
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command when it is asked for: `foliot job list` need not load a web server."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found: click.Command = getattr(importlib.import_module(module), name)
+        return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except FoliotError as error:
+            raise Failed(error) from None
+
+
+class Failed(click.ClickException):
+    """What went wrong, and below it what to do next."""
+
+    def __init__(self, error: FoliotError) -> None:
+        errors = getattr(error, "errors", [])
+        hints = [each.hint for each in errors if each.hint] or ([error.hint] if error.hint else [])
+        super().__init__("\n".join([error.message, *(f"  → {hint}" for hint in hints)]))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="foliot")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Foliot runs jobs now, at an instant, or on a schedule, and loses none of them.
+
+    Start with `foliot up`; it prints what to do next.
+    """
+    try:
+        context.obj = Settings.read(os.environ)
+    except ValueError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,66 @@
+"""`foliot api`, `foliot scheduler`, `foliot worker`."""
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from foliot.kit.settings import Settings
+
+if TYPE_CHECKING:
+    from foliot.sdk.worker import Worker
+
+
+@click.command()
+@click.pass_obj
+def api(settings: Settings) -> None:
+    """Serve the REST API. Any number may run."""
+    from foliot.cli.serve import serve_api
+
+    serve_api(settings)
+
+
+@click.command()
+@click.pass_obj
+def scheduler(settings: Settings) -> None:
+    """Fire schedules, release what falls due, take work back from dead workers. Any number may run."""
+    from foliot.cli.serve import serve_scheduler
+
+    serve_scheduler(settings)
+
+
+@click.command()
+@click.argument("app", required=False, metavar="[MODULE:WORKER]")
+@click.option("--queue", "queues", multiple=True, help="Serve this queue (may be given several times).")
+@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
+@click.pass_obj
+def worker(settings: Settings, app: str | None, queues: tuple[str, ...], concurrency: int | None) -> None:
+    """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
+    from foliot.cli.serve import serve_worker
+    from foliot.sdk.worker import Worker
+
+    served = Worker() if app is None else load_app(app)
+    served.queues = queues or served.queues
+    served.concurrency = concurrency or served.concurrency
+    serve_worker(served, settings)
+
+
+def load_app(name: str) -> "Worker":
+    """Import MODULE and find its Worker; the current folder is on the path, as for `python -m`."""
+    from foliot.sdk.worker import Worker
+
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds strings
+    try:
+        found = getattr(importlib.import_module(module), attribute or "worker")
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".")[0] and error.name != module:
+            raise
+        raise click.BadParameter(f"there is no module {module!r} here", param_hint="MODULE:WORKER") from None
+    except AttributeError:
+        raise click.BadParameter(f"{module!r} has no {attribute or 'worker'!r}", param_hint="MODULE:WORKER") from None
+    if not isinstance(found, Worker):
+        raise click.BadParameter(f"{name!r} is a {type(found).__name__}, not a foliot.Worker", param_hint="MODULE:WORKER")
+    return found

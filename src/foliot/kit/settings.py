@@ -1,0 +1,81 @@
+"""Where a process finds its settings: read once from the environment, at the edge."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+DEFAULT_PORT: Final = 7070
+
+
+class Settings(NamedTuple):
+    """Everything that can be set from outside. Each one is described in docs/reference/settings.md."""
+
+    home: Path
+    """FOLIOT_HOME: data, logs and the local client's key."""
+    database_url: str | None
+    """FOLIOT_DATABASE_URL: a PostgreSQL of your own instead of the embedded one."""
+    host: str
+    """FOLIOT_HOST: the address the API listens on."""
+    port: int
+    """FOLIOT_PORT: the port the API listens on."""
+    log_level: str
+    """FOLIOT_LOG_LEVEL: debug, info, warning or error."""
+    log_json: bool
+    """FOLIOT_LOG_JSON: 1 for one JSON object per line."""
+    postgres_bin: Path | None
+    """FOLIOT_POSTGRES_BIN: folder of the PostgreSQL programs to embed."""
+    postgres_account: str | None
+    """FOLIOT_POSTGRES_ACCOUNT: the account that the embedded server runs under when started by root."""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        level = environment.get("FOLIOT_LOG_LEVEL", "info").lower()
+        if level not in {"debug", "info", "warning", "error"}:
+            raise ValueError(f"FOLIOT_LOG_LEVEL={level}: use debug, info, warning or error")
+        return cls(
+            home=Path(environment.get("FOLIOT_HOME") or ".foliot").absolute(),
+            database_url=environment.get("FOLIOT_DATABASE_URL") or None,
+            host=environment.get("FOLIOT_HOST") or "127.0.0.1",
+            port=_port(environment.get("FOLIOT_PORT") or str(DEFAULT_PORT)),
+            log_level=level,
+            log_json=environment.get("FOLIOT_LOG_JSON", "") == "1",
+            postgres_bin=_path(environment.get("FOLIOT_POSTGRES_BIN")),
+            postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
+        )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 65_536):
+        raise ValueError(f"FOLIOT_PORT={text}: a port is a number from 0 to 65535")
+    return int(text)
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
+class Access(msgspec.Struct, frozen=True):
+    """How a client reaches Foliot."""
+
+    url: str
+    key: str
+
+
+def client_file(home: Path) -> Path:
+    """Where `foliot up` leaves the address and key for clients on the same machine."""
+    return home / "client.json"
+
+
+def find_access(environment: Mapping[str, str]) -> Access | None:
+    """FOLIOT_URL and FOLIOT_KEY, or what `foliot up` left in FOLIOT_HOME."""
+    url, key = environment.get("FOLIOT_URL"), environment.get("FOLIOT_KEY")
+    if url and key:
+        return Access(url.rstrip("/"), key)
+    path = client_file(Path(environment.get("FOLIOT_HOME") or ".foliot"))
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Access)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return Access((url or found.url).rstrip("/"), key or found.key)

@@ -1,0 +1,203 @@
+"""Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from foliot.domain.errors import Conflict, NotFound
+from foliot.domain.job import Draft, Gate, Kind
+from foliot.kit.signals import DUE
+from foliot.store import jobs
+from foliot.store.database import Connection, Database, Row
+from foliot.store.jobs import Standing
+from foliot.store.reading import JobRow, find_job, find_job_by_key
+from foliot.store.specs import SpecBook, SpecRef
+from foliot.store.submission import Answer, NewRun, Once, first_answer, plan, remember
+
+ONE_TIME_ORIGIN = 1
+_TRIES = 5
+
+
+class _RepeatedError(Exception):
+    """Leaves the transaction: this key has had its answer."""
+
+    def __init__(self, first: Answer) -> None:
+        super().__init__()
+        self.first = first
+
+
+Render = Callable[[JobRow], bytes]
+
+
+class Control:
+    """What owners do to their jobs."""
+
+    def __init__(self, database: Database, specs: SpecBook, hint: Callable[[str], None]) -> None:
+        self._database = database
+        self._specs = specs
+        self._hint = hint
+
+    async def read(self, tenant: int, job: int) -> JobRow:
+        async with self._database.connection() as connection:
+            return await self._read(connection, tenant, job)
+
+    async def create(
+        self, tenant: int, draft: Draft, *, key: str | None = None, fingerprint: bytes = b"", render: Render
+    ) -> bytes:
+        """Store a job and return it rendered; with an idempotency `key`, the first answer to that key."""
+        spec = await self._specs.intern(tenant, draft.spec)
+        try:
+            async with self._database.transaction() as connection:
+                body = render(await self._insert(connection, spec, draft))
+                if key is not None:
+                    once = Once(tenant, key, Answer(fingerprint, body))
+                    if first := (await remember(connection, [once])).get((tenant, key)):
+                        raise _RepeatedError(first)
+        except _RepeatedError as repeated:
+            return first_answer(repeated.first, fingerprint)
+        self._hint(DUE)
+        return body
+
+    async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
+        """Create the job of this key, or change it; also says whether it is new."""
+        async with self._database.connection() as connection:
+            job = await find_job_by_key(connection, tenant, key)
+        if job is not None:
+            return await self.change(tenant, job, edit), False
+        draft = edit(None)
+        spec = await self._specs.intern(tenant, draft.spec)
+        async with self._database.transaction() as connection:
+            row = await self._insert(connection, spec, draft)
+        self._hint(DUE)
+        return row, True
+
+    async def change(self, tenant: int, job: int, edit: Callable[[JobRow], Draft]) -> JobRow:
+        """Replace the definition by what `edit` makes of the present one, from this instant on."""
+        for _ in range(_TRIES):
+            before = await self.read(tenant, job)
+            draft = edit(before)
+            spec = await self._specs.intern(tenant, draft.spec)
+            async with self._database.transaction() as connection:
+                if await self._replace(connection, tenant, before, spec, draft):
+                    after = await self._read(connection, tenant, job)
+                    break
+        else:
+            raise Conflict("others keep changing this job", "read it again and repeat the change")
+        self._hint(DUE)
+        return after
+
+    async def pause(self, tenant: int, job: int) -> JobRow:
+        """Nothing of this job becomes ready any more; what a worker already holds goes on."""
+        async with self._database.transaction() as connection:
+            standing = await self._lock(connection, tenant, job)
+            _refuse_if_over(standing)
+            if standing.gate is Gate.OPEN:
+                await jobs.set_gate(connection, tenant, job, Gate.PAUSED)
+                await jobs.unsubscribe(connection, job, standing.now, closed=True)
+                await jobs.block_runs(connection, job)
+            return await self._read(connection, tenant, job)
+
+    async def resume(self, tenant: int, job: int, draft_of: Callable[[JobRow], Draft]) -> JobRow:
+        """Open the gate again: instants from now on fire, and what was held goes on."""
+        async with self._database.transaction() as connection:
+            standing = await self._lock(connection, tenant, job)
+            _refuse_if_over(standing)
+            if standing.gate is Gate.PAUSED:
+                await jobs.set_gate(connection, tenant, job, Gate.OPEN)
+                row = await self._read(connection, tenant, job)
+                if standing.schedule is not None:
+                    draft = draft_of(row)
+                    locked = await jobs.lock_schedules(connection, [standing.schedule])
+                    spec = await self._specs.intern(tenant, draft.spec)
+                    await jobs.subscribe(connection, job, spec, draft, locked[standing.schedule], standing.now)
+                await jobs.unblock_runs(connection, job)
+            row = await self._read(connection, tenant, job)
+        self._hint(DUE)
+        return row
+
+    async def cancel(self, tenant: int, job: int) -> JobRow:
+        """End the job: it stays readable with its history; what a worker already holds goes on."""
+        async with self._database.transaction() as connection:
+            standing = await self._lock(connection, tenant, job)
+            if standing.gate is not Gate.CANCELLED:
+                await jobs.set_gate(connection, tenant, job, Gate.CANCELLED)
+                await jobs.unsubscribe(connection, job, standing.now, closed=True)
+                await jobs.cancel_runs(connection, job, standing.run)
+            return await self._read(connection, tenant, job)
+
+    async def _insert(self, connection: Connection, spec: SpecRef, draft: Draft) -> JobRow:
+        schedule = await jobs.find_schedule(connection, draft)
+        locked = await jobs.lock_schedules(connection, [schedule])
+        (job, run), now = await jobs.draw_ids(connection, 2)
+        one_time = run if draft.kind is Kind.ONE_TIME else None
+        if not await jobs.insert_job(connection, job, spec, draft, schedule, one_time):
+            raise Conflict(f"there is a job with the key {draft.key!r} already", "PUT it by its key to change it")
+        await self._begin(connection, job, spec, draft, locked.get(schedule), one_time, now)
+        return await self._read(connection, spec.tenant, job)
+
+    async def _lock(self, connection: Connection, tenant: int, job: int) -> Standing:
+        """Lock the schedule, then the job: the order in which firing takes them."""
+        row = await self._read(connection, tenant, job)
+        await jobs.lock_schedules(connection, [row.schedule])
+        standing = await jobs.lock_job(connection, tenant, job)
+        if standing is None:
+            raise NotFound("there is no such job")
+        if standing.schedule != row.schedule:
+            raise Conflict("the job was changed at the same moment", "repeat the call")
+        return standing
+
+    async def _replace(
+        self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft
+    ) -> bool:
+        schedule = await jobs.find_schedule(connection, draft)
+        locked = await jobs.lock_schedules(connection, [before.schedule, schedule])
+        standing = await jobs.lock_job(connection, tenant, before.id)
+        if standing is None or standing.version != before.version:
+            return False
+        # Never before an instant that the old definition has had, even if the clock was set back since.
+        now = max([standing.now, *(row["cursor"] for row in locked.values() if row["id"] == before.schedule)])
+        if standing.gate is Gate.CANCELLED:
+            raise Conflict("the job is cancelled", "create a new one")
+        await jobs.unsubscribe(connection, before.id, now, closed=False)
+        if standing.run is not None and standing.ended_state is None:
+            await self._take_back(connection, standing.run)
+        one_time = None
+        if draft.kind is Kind.ONE_TIME:
+            (one_time,), _ = await jobs.draw_ids(connection, 1)
+        await jobs.update_job(connection, before.id, spec, draft, schedule, one_time)
+        if standing.gate is Gate.OPEN or draft.kind is Kind.ONE_TIME:  # a paused job's run waits and is held when due
+            await self._begin(connection, before.id, spec, draft, locked.get(schedule), one_time, now)
+        return True
+
+    async def _begin(
+        self,
+        connection: Connection,
+        job: int,
+        spec: SpecRef,
+        draft: Draft,
+        schedule: Row | None,
+        run: int | None,
+        now: datetime,
+    ) -> None:
+        match draft.kind:
+            case Kind.RECURRING if schedule is not None:
+                await jobs.subscribe(connection, job, spec, draft, schedule, now)
+            case Kind.ONE_TIME if run is not None:
+                new = NewRun(spec, draft.payload, job=job, due=draft.run_at, origin=ONE_TIME_ORIGIN)
+                await plan(connection, [new], [run])
+            case _:
+                pass
+
+    async def _take_back(self, connection: Connection, run: int) -> None:
+        if not await jobs.take_back_run(connection, run):
+            raise Conflict("the job's run has already begun", "wait for its end, or create another job")
+
+    async def _read(self, connection: Connection, tenant: int, job: int) -> JobRow:
+        row = await find_job(connection, tenant, job)
+        if row is None:
+            raise NotFound("there is no such job")
+        return row
+
+
+def _refuse_if_over(standing: Standing) -> None:
+    if standing.gate is Gate.CANCELLED or standing.ended_state is not None:
+        raise Conflict("the job is over", "create a new one")

@@ -1,0 +1,251 @@
+"""What people see: jobs, runs and attempts, rendered for the wire."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from foliot.domain.duration import format_duration
+from foliot.domain.errors import InvalidField, NotFound
+from foliot.domain.ids import decode, encode, instant_of
+from foliot.domain.job import Draft, Gate, Kind
+from foliot.domain.outcome import Ending
+from foliot.domain.schedule import next_fire, parse_key
+from foliot.domain.states import STATUS_OF, State, Status, states_of
+from foliot.store import reading
+from foliot.store.database import Database
+from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
+from foliot.wire.jobs import JobBody, draft_of
+from foliot.wire.views import AttemptView, BackoffView, JobView, LastRun, Page, RunView
+
+_KINDS = {kind.word: kind for kind in Kind}
+_JOB_STATUSES = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
+Row = TypeVar("Row")
+View = TypeVar("View")
+
+
+class Insights:
+    """Reads for one tenant at a time; another tenant's id is answered like one that never was."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def job(self, tenant: int, tenant_name: str, job: int) -> JobView:
+        async with self._database.connection() as connection:
+            row = await reading.find_job(connection, tenant, job)
+        if row is None:
+            raise NotFound("there is no such job")
+        return job_view(tenant_name, row)
+
+    async def jobs(
+        self,
+        tenant: int,
+        tenant_name: str,
+        *,
+        status: str | None,
+        name: str | None,
+        label: str | None,
+        schedule_type: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> Page[JobView]:
+        if status is not None and status not in _JOB_STATUSES:
+            raise InvalidField("status", f"no job has the status {status[:40]!r}", f"one of {sorted(_JOB_STATUSES)}")
+        if schedule_type is not None and schedule_type not in _KINDS:
+            raise InvalidField("scheduleType", f"{schedule_type[:40]!r} is none", f"one of {sorted(_KINDS)}")
+        rows = await reading.list_jobs(
+            self._database,
+            tenant,
+            below=_id_of(cursor),
+            status=status,
+            name=name,
+            labels=_label(label),
+            kind=None if schedule_type is None else _KINDS[schedule_type],
+            limit=limit + 1,
+        )
+        return _page(rows, limit, lambda row: job_view(tenant_name, row), lambda row: encode("c", row.id))
+
+    async def run(self, tenant: int, run: int) -> RunView:
+        row = await reading.find_run(self._database, tenant, run)
+        if row is None:
+            raise NotFound("there is no such run")
+        return run_view(row)
+
+    async def runs(
+        self, tenant: int, *, status: str | None, state: str | None, job: int | None, limit: int, cursor: str | None
+    ) -> Page[RunView]:
+        rows = await reading.list_runs(
+            self._database, tenant, below=_id_of(cursor), job=job, states=_states(status, state), limit=limit + 1
+        )
+        return _page(rows, limit, run_view, lambda row: encode("c", row.id))
+
+    async def attempts(
+        self, tenant: int, *, job: int | None = None, run: int | None = None, limit: int, cursor: str | None
+    ) -> Page[AttemptView]:
+        rows = await reading.list_attempts(
+            self._database, tenant, job=job, run=run, below=_attempt_of(cursor), limit=limit + 1
+        )
+        return _page(rows, limit, attempt_view, lambda row: f"{encode('c', row.run)}.{row.attempt}")
+
+
+def job_view(tenant: str, row: JobRow) -> JobView:
+    spec = row.spec
+    return JobView(
+        job_id=encode("job", row.id),
+        tenant=tenant,
+        name=row.name,
+        key=row.key,
+        status=row.status,
+        schedule_type=Kind(row.kind).word,
+        handler=msgspec.to_builtins(spec.handler),
+        payload=msgspec.Raw(row.payload),
+        next_run_at=_next_run(row),
+        priority=spec.priority.name.lower(),
+        queue=spec.queue,
+        labels=row.labels,
+        max_retries=spec.max_retries,
+        backoff=BackoffView(
+            format_duration(spec.backoff.initial), spec.backoff.factor, format_duration(spec.backoff.max)
+        ),
+        timeout_seconds=spec.timeout.total_seconds(),
+        overlap="skip" if row.exclusive else "allow",
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_run=_last_run(row),
+        **{_SNAKE[name]: value for name, value in row.timing.items()},
+    )
+
+
+def draft_again(row: JobRow) -> Draft:
+    """The definition that a stored job was made from."""
+    return draft_of(msgspec.convert(body_of(row), JobBody))
+
+
+def body_of(row: JobRow) -> dict[str, Any]:
+    """A stored job as its owner might have written it, complete: what a PATCH is laid over."""
+    view = msgspec.to_builtins(job_view("", row), builtin_types=(msgspec.Raw,))
+    return {name: value for name, value in view.items() if name in _BODY_FIELDS}
+
+
+def run_view(row: RunRow) -> RunView:
+    state = State(row.state)
+    target = msgspec.json.decode(row.target) if row.target else {}
+    return RunView(
+        run_id=encode("run", row.id),
+        job_id=_job_id(row.job),
+        status=STATUS_OF[state],
+        state=state.word,
+        handler=target.get("url") or row.spec.handler.label,
+        queue=row.spec.queue,
+        priority=row.spec.priority.name.lower(),
+        scheduled_at=row.scheduled_at,
+        due_at=row.due_at,
+        created_at=instant_of(row.id),
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        attempts=row.attempt + (state is State.RUNNING),
+        error_message=row.error,
+        worker_id=_worker_id(row.worker),
+        payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
+    )
+
+
+def attempt_view(row: AttemptRow) -> AttemptView:
+    run = encode("run", row.run)
+    return AttemptView(
+        execution_id=f"exe_{run.removeprefix('run_')}_{row.attempt}",
+        run_id=run,
+        job_id=_job_id(row.job),
+        attempt=row.attempt,
+        status="running" if row.ending < 0 else Ending(row.ending).word,
+        scheduled_at=row.scheduled_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        error_message=row.error,
+        worker_id=_worker_id(row.worker),
+        fence=row.fence,
+    )
+
+
+_SNAKE = dict(zip(JobView.__struct_encode_fields__, JobView.__struct_fields__, strict=True))
+_BODY_FIELDS = frozenset(JobBody.__struct_encode_fields__)
+
+
+def _next_run(row: JobRow) -> Any:
+    if row.gate != Gate.OPEN or row.status in {Status.COMPLETED, Status.FAILED}:
+        return None
+    if row.kind == Kind.ONE_TIME:
+        return row.timing["scheduleAt"] if row.status == Status.PENDING else None
+    if row.schedule_key is None or row.after is None or row.next_at is None:
+        return None
+    following = row.next_at if row.next_at > row.after else next_fire(parse_key(row.schedule_key), row.after)
+    ended = following is not None and row.until is not None and following > row.until
+    return None if ended else following
+
+
+def _last_run(row: JobRow) -> LastRun | None:
+    if row.last_run is None or row.last_state is None or row.last_scheduled_at is None or row.last_finished_at is None:
+        return None
+    return LastRun(
+        encode("run", row.last_run),
+        STATUS_OF[State(row.last_state)],
+        row.last_scheduled_at,
+        row.last_started_at,
+        row.last_finished_at,
+        row.last_error,
+    )
+
+
+def _page(
+    rows: Sequence[Row], limit: int, view: Callable[[Row], View], name: Callable[[Row], str]
+) -> Page[View]:
+    """One row more than asked for was fetched: it says whether there is a next page."""
+    more = len(rows) > limit
+    return Page([view(row) for row in rows[:limit]], name(rows[limit - 1]) if more else None)
+
+
+def _id_of(cursor: str | None) -> int:
+    if cursor is None:
+        return NEWEST
+    try:
+        return decode("c", cursor)
+    except InvalidField:
+        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
+
+
+def _attempt_of(cursor: str | None) -> tuple[int, int]:
+    if cursor is None:
+        return NEWEST, 0
+    run, _, attempt = cursor.partition(".")
+    if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 6):
+        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
+    return _id_of(run), int(attempt)
+
+
+def _states(status: str | None, state: str | None) -> list[int] | None:
+    chosen: frozenset[State] | None = None
+    for field, word in (("status", status), ("state", state)):
+        if word is not None:
+            found = states_of(word)
+            if not found:
+                raise InvalidField(field, f"no run has the {field} {word[:40]!r}", "pending, running, completed, failed, …")
+            chosen = found if chosen is None else chosen & found
+    return None if chosen is None else sorted(chosen)
+
+
+def _label(label: str | None) -> dict[str, str] | None:
+    if label is None:
+        return None
+    name, equals, value = label.partition("=")
+    if not equals:
+        raise InvalidField("label", "is not name=value", "for example label=team=growth")
+    return {name: value}
+
+
+def _job_id(job: int | None) -> str | None:
+    return None if job is None else encode("job", job)
+
+
+def _worker_id(worker: int | None) -> str | None:
+    return None if worker is None else encode("wrk", worker)

@@ -1,0 +1,66 @@
+"""Who may call: tenants, their keys, and whose key a request carries."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import Final
+
+from foliot.domain.errors import Conflict, InvalidField
+from foliot.store import tenants
+from foliot.store.database import Database
+from foliot.store.tenants import KeyOwner
+
+REMEMBERED: Final = 5.0
+"""Seconds that a key is believed without asking again: a revoked one works no longer than that."""
+_TOKEN: Final = re.compile(r"fol_([a-z0-9]{12})_([A-Za-z0-9_-]{43})")
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class Tenants:
+    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._known: dict[bytes, tuple[float, KeyOwner]] = {}
+
+    async def create(self, name: str) -> str:
+        """Make a tenant and its first key. The key is shown once: only its digest is kept."""
+        if not _NAME.fullmatch(name):
+            raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
+        if not await tenants.create_tenant(self._database, name):
+            raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
+        return await self.issue_key(name, "first key")
+
+    async def issue_key(self, name: str, label: str) -> str:
+        tenant = await tenants.find_tenant(self._database, name)
+        if tenant is None:
+            raise Conflict(f"there is no tenant called {name!r}", "create it first")
+        key = "".join(secrets.choice(_LETTERS) for _ in range(12))
+        token = f"fol_{key}_{secrets.token_urlsafe(32)}"
+        await tenants.insert_key(self._database, key, tenant, _digest(token), label)
+        return token
+
+    async def whose(self, token: str) -> KeyOwner | None:
+        """The owner of this key, or none if it is not valid."""
+        match = _TOKEN.fullmatch(token)
+        if match is None:
+            return None
+        digest, now = _digest(token), self._monotonic()
+        if (known := self._known.get(digest)) and now - known[0] < REMEMBERED:
+            return known[1]
+        owner = await tenants.find_key(self._database, match[1])
+        if owner is None or not hmac.compare_digest(owner.digest, digest):
+            self._known.pop(digest, None)
+            return None
+        if len(self._known) > 10_000:
+            self._known.clear()
+        self._known[digest] = (now, owner)
+        return owner
+
+
+def _digest(token: str) -> bytes:
+    # Keys are 256 random bits, so a plain digest cannot be searched; it needs no salt and no slowness.
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,142 @@
+"""What people look at: jobs, runs and attempts as rows."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from foliot.domain.spec import Spec
+from foliot.store.database import Connection, Database, Row
+from foliot.store.statements import SQL
+
+NEWEST = 2**63 - 1
+
+
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    key: str | None
+    kind: int
+    gate: int
+    exclusive: bool
+    schedule: int | None
+    run: int | None
+    status: str
+    timing: dict[str, Any]
+    labels: dict[str, str]
+    payload: bytes
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    spec: Spec
+    schedule_key: str | None
+    next_at: datetime | None
+    after: datetime | None
+    until: datetime | None
+    last_run: int | None
+    last_state: int | None
+    last_scheduled_at: datetime | None
+    last_started_at: datetime | None
+    last_finished_at: datetime | None
+    last_error: str | None
+
+
+def _job(row: Row) -> JobRow:
+    values = {name: row[name] for name in JobRow.__struct_fields__ if name not in {"spec", "timing", "labels"}}
+    return JobRow(
+        **values,
+        spec=Spec.parse(row["spec_body"]),
+        timing=msgspec.json.decode(row["timing"]),
+        labels=msgspec.json.decode(row["labels"]),
+    )
+
+
+async def find_job(connection: Connection, tenant: int, job: int) -> JobRow | None:
+    row = await connection.fetchrow(SQL["find_job"], tenant, job)
+    return None if row is None else _job(row)
+
+
+async def find_job_by_key(connection: Connection, tenant: int, key: str) -> int | None:
+    return await connection.fetchval(SQL["find_job_by_key"], tenant, key)  # type: ignore[no-any-return]
+
+
+async def list_jobs(
+    database: Database,
+    tenant: int,
+    *,
+    below: int = NEWEST,
+    status: str | None = None,
+    name: str | None = None,
+    labels: dict[str, str] | None = None,
+    kind: int | None = None,
+    limit: int,
+) -> list[JobRow]:
+    """Newest first, ids below `below`."""
+    wanted = None if labels is None else msgspec.json.encode(labels).decode()
+    return [_job(row) for row in await database.fetch("list_jobs", tenant, below, status, name, wanted, kind, limit)]
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    job: int | None
+    spec: Spec
+    scheduled_at: datetime
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempt: int
+    state: int
+    error: str | None
+    worker: int | None
+    target: bytes | None = None
+    payload: bytes | None = None
+
+
+def _run(row: Row) -> RunRow:
+    return RunRow(spec=Spec.parse(row["spec_body"]), **{k: v for k, v in row.items() if k != "spec_body"})
+
+
+async def find_run(database: Database, tenant: int, run: int) -> RunRow | None:
+    row = await database.fetchrow("find_run", tenant, run)
+    return None if row is None else _run(row)
+
+
+async def list_runs(
+    database: Database,
+    tenant: int,
+    *,
+    below: int = NEWEST,
+    job: int | None = None,
+    states: Sequence[int] | None = None,
+    limit: int,
+) -> list[RunRow]:
+    """Newest first, ids below `below`."""
+    return [_run(row) for row in await database.fetch("list_runs", tenant, below, job, states, limit)]
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    run: int
+    job: int | None
+    attempt: int
+    ending: int
+    """-1 while it is under way."""
+    scheduled_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    worker: int | None
+    fence: int | None
+    error: str | None
+
+
+async def list_attempts(
+    database: Database,
+    tenant: int,
+    *,
+    job: int | None = None,
+    run: int | None = None,
+    below: tuple[int, int] = (NEWEST, 0),
+    limit: int,
+) -> list[AttemptRow]:
+    """Newest first, those of lower (run, attempt) than `below`."""
+    return [AttemptRow(**row) for row in await database.fetch("list_attempts", tenant, job, run, *below, limit)]

@@ -1,0 +1,188 @@
+"""Jobs on the wire: what an owner writes, and what comes back."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from foliot.domain.cron import Cron
+from foliot.domain.duration import format_duration, parse_duration
+from foliot.domain.errors import InvalidField
+from foliot.domain.expression import parse_cron
+from foliot.domain.fairness import parse_priority
+from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
+from foliot.domain.retry import Backoff
+from foliot.domain.schedule import Every, Recurrence
+from foliot.domain.spec import FUNCTION_NAME, LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
+from foliot.domain.target import check_url
+from foliot.domain.zone import check_zone
+from foliot.wire.codec import rfc3339
+
+Instant = Annotated[datetime, Meta(tz=True)]
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Duration = str | int | float
+
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_OURS: Final = re.compile(r"foliot-|webhook-|host$|content-length$|transfer-encoding$|connection$|idempotency-key$", re.IGNORECASE)
+_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
+
+
+class BackoffBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    initial: Duration = "PT1S"
+    factor: float = 2.0
+    max: Duration = "PT10M"
+
+
+class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How to run: shared by jobs and ad-hoc runs."""
+
+    handler: str | HttpHandler | FunctionHandler
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    priority: str | int = "normal"
+    queue: str = "default"
+    max_retries: Annotated[int, Meta(ge=0, le=1000)] = 3
+    backoff: BackoffBody = BackoffBody()
+    timeout_seconds: Annotated[float, Meta(gt=0, le=604_800)] = 300
+
+
+class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A job as its owner writes it."""
+
+    name: Name
+    key: str | None = None
+    cron_expression: str | None = None
+    timezone: str | None = None
+    every: Duration | None = None
+    schedule_at: Instant | None = None
+    ends_at: Instant | None = None
+    labels: dict[str, str] = {}
+    overlap: Literal["skip", "allow"] = "skip"
+    depends_on: list[Any] = []
+
+
+def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
+    """The spec that this policy asks for, or InvalidField."""
+    if not _QUEUE.fullmatch(body.queue):
+        raise InvalidField("queue", "not a queue name", "lower-case letters, digits, '.', '_' and '-', at most 63")
+    return Spec(
+        handler=handler or handler_of(body.handler),
+        queue=body.queue,
+        priority=parse_priority(body.priority),
+        max_retries=body.max_retries,
+        backoff=Backoff(
+            parse_duration(body.backoff.initial, "backoff.initial"),
+            body.backoff.factor,
+            parse_duration(body.backoff.max, "backoff.max"),
+        ),
+        timeout=timedelta(seconds=body.timeout_seconds),
+    )
+
+
+def handler_of(handler: str | HttpHandler | FunctionHandler) -> Handler:
+    """A string with :// is a web address, any other string a function's name."""
+    match handler:
+        case str() if "://" in handler:
+            return HttpHandler(url=check_url(handler))
+        case str():
+            return _function(handler)
+        case FunctionHandler(name=name):
+            return _function(name)
+        case HttpHandler(url=url, method=method, headers=headers):
+            if url is None:
+                raise InvalidField("handler.url", "is missing", "which address shall be called?")
+            if method.upper() not in _METHODS:
+                raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", f"one of {sorted(_METHODS)}")
+            _check_headers(headers)
+            return HttpHandler(url=check_url(url, "handler.url"), method=method.upper(), headers=headers)
+
+
+def payload_of(body: Policy) -> bytes:
+    payload = b"null" if isinstance(body.payload, msgspec.UnsetType) else bytes(body.payload)
+    if len(payload) > LARGEST_PAYLOAD:
+        hint = "store large data elsewhere and pass a reference"
+        raise InvalidField("payload", f"is {len(payload):,} bytes of JSON; at most {LARGEST_PAYLOAD:,} are taken", hint)
+    return payload
+
+
+def draft_of(body: JobBody) -> Draft:
+    """Check a job and make it whole, or raise InvalidField."""
+    if body.depends_on:
+        raise InvalidField("dependsOn", "dependencies are not available in this release", "leave it out")
+    if body.key is not None and not _LABEL.fullmatch(body.key):
+        raise InvalidField("key", "not a key", "letters, digits, '.', '_', '/' and '-', at most 63")
+    recurrence = _recurrence(body)
+    if body.ends_at is not None:
+        if recurrence is None:
+            raise InvalidField("endsAt", "only a recurring job can end", "leave it out, or add a schedule")
+        if body.schedule_at is not None and body.ends_at < body.schedule_at:
+            raise InvalidField("endsAt", "lies before scheduleAt", "the job would never run")
+    return Draft(
+        name=body.name,
+        key=body.key,
+        spec=spec_of(body),
+        payload=payload_of(body),
+        labels=_labels(body.labels),
+        exclusive=body.overlap == "skip",
+        timing=_timing(body, recurrence),
+        recurrence=recurrence,
+        run_at=body.schedule_at if recurrence is None else None,
+        not_before=body.schedule_at if recurrence is not None else None,
+        ends_at=body.ends_at,
+    )
+
+
+def _function(name: str) -> FunctionHandler:
+    if not FUNCTION_NAME.fullmatch(name):
+        hint = "a function's name (letters, digits, '.', '_', '-') or an http(s) address"
+        raise InvalidField("handler", f"{name[:40]!r} is neither", hint)
+    return FunctionHandler(name)
+
+
+def _check_headers(headers: dict[str, str]) -> None:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or any(ord(character) < 32 or ord(character) == 127 for character in value):
+            raise InvalidField("handler.headers", f"{name[:40]!r} cannot be sent as a header")
+        if _OURS.match(name):
+            raise InvalidField("handler.headers", f"{name} is set by Foliot itself", "leave it out")
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    if len(labels) > MOST_LABELS:
+        raise InvalidField("labels", f"more than {MOST_LABELS} labels")
+    for name, value in labels.items():
+        if not _LABEL.fullmatch(name) or len(value) > 200:
+            raise InvalidField("labels", f"{name[:40]!r} is not a label", "short names, values of at most 200 characters")
+    return labels
+
+
+def _recurrence(body: JobBody) -> Recurrence | None:
+    if body.cron_expression is not None and body.every is not None:
+        raise InvalidField("every", "stands beside cronExpression", "a job has one recurrence: take one of them out")
+    if body.cron_expression is not None:
+        zone = check_zone(body.timezone or "UTC").key
+        return Cron(parse_cron(body.cron_expression), zone)
+    if body.timezone is not None:
+        raise InvalidField("timezone", "only means something beside cronExpression", "leave it out")
+    if body.every is not None:
+        return Every(parse_duration(body.every, "every"), body.schedule_at)
+    return None
+
+
+def _timing(body: JobBody, recurrence: Recurrence | None) -> dict[str, Any]:
+    timing: dict[str, Any] = {}
+    match recurrence:
+        case Cron(timezone=timezone):
+            timing |= {"cronExpression": body.cron_expression, "timezone": timezone}
+        case Every(period=period):
+            timing |= {"every": format_duration(period)}
+        case None:
+            pass
+    if body.schedule_at is not None:
+        timing["scheduleAt"] = rfc3339(body.schedule_at)
+    if body.ends_at is not None:
+        timing["endsAt"] = rfc3339(body.ends_at)
+    return timing

@@ -1,0 +1,42 @@
+"""Runs on the wire: work handed in without a definition, or by hand for a job."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
+from foliot.wire.jobs import Duration, Instant, Policy, handler_of, spec_of
+
+
+class RunBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One ad-hoc run. With neither `runAt` nor `delay` it starts now."""
+
+    run_at: Instant | None = None
+    delay: Duration | None = None
+
+
+class RunBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """Up to 10,000 runs, accepted all or none."""
+
+    runs: Annotated[list[RunBody], Meta(min_length=1, max_length=10_000)]
+
+
+class RunByHand(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A run of a job besides its schedule; what is left out is taken from the job."""
+
+    payload: msgspec.Raw | None = None
+    priority: str | int | None = None
+    run_at: Instant | None = None
+    delay: Duration | None = None
+
+
+def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:
+    """What varies per run (address, headers) travels in the run, so that a million addresses need one spec."""
+    handler = handler_of(body.handler)
+    match handler:
+        case FunctionHandler():
+            return spec_of(body, handler=handler), None
+        case HttpHandler(url=url, method=method, headers=headers):
+            target: dict[str, Any] = {"url": url} | ({"headers": headers} if headers else {})
+            return spec_of(body, handler=HttpHandler(method=method)), msgspec.json.encode(target)

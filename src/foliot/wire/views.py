@@ -1,0 +1,128 @@
+"""What the API answers with: jobs, runs, attempts, pages and problems."""
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+Instant = Annotated[datetime, Meta(tz=True)]
+Item = TypeVar("Item")
+
+
+class Page(msgspec.Struct, Generic[Item], rename="camel"):
+    """One page of a list, newest first; `nextCursor` is null on the last one."""
+
+    items: list[Item]
+    next_cursor: str | None = None
+
+
+class LastRun(msgspec.Struct, rename="camel"):
+    run_id: str
+    status: str
+    scheduled_at: Instant
+    started_at: Instant | None
+    finished_at: Instant
+    error_message: str | None
+
+
+class BackoffView(msgspec.Struct):
+    initial: str
+    factor: float
+    max: str
+
+
+class JobView(msgspec.Struct, kw_only=True, rename="camel"):
+    """A job: what its owner wrote, and how it stands."""
+
+    job_id: str
+    tenant: str
+    name: str
+    key: str | None
+    status: str
+    schedule_type: str
+    handler: dict[str, Any]
+    payload: msgspec.Raw
+    cron_expression: str | UnsetType = UNSET
+    timezone: str | UnsetType = UNSET
+    every: str | UnsetType = UNSET
+    schedule_at: str | UnsetType = UNSET
+    ends_at: str | UnsetType = UNSET
+    next_run_at: Instant | None
+    priority: str
+    queue: str
+    labels: dict[str, str]
+    max_retries: int
+    backoff: BackoffView
+    timeout_seconds: float
+    overlap: str
+    version: int
+    created_at: Instant
+    updated_at: Instant
+    last_run: LastRun | None
+
+
+class RunView(msgspec.Struct, kw_only=True, rename="camel"):
+    """One occurrence of a job, or one ad-hoc submission."""
+
+    run_id: str
+    job_id: str | None
+    status: str
+    state: str
+    handler: str
+    queue: str
+    priority: str
+    scheduled_at: Instant
+    due_at: Instant
+    created_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    attempts: int
+    error_message: str | None
+    worker_id: str | None
+    payload: msgspec.Raw | UnsetType = UNSET
+
+
+class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
+    """One try of a run by one worker."""
+
+    execution_id: str
+    run_id: str
+    job_id: str | None
+    attempt: int
+    status: str
+    scheduled_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    error_message: str | None
+    worker_id: str | None
+    fence: int | None
+
+
+class Accepted(msgspec.Struct, rename="camel"):
+    """The new run's id: it is on disk."""
+
+    run_id: str
+
+
+class AcceptedBatch(msgspec.Struct, rename="camel"):
+    """The new runs' ids, in the order they were sent."""
+
+    run_ids: list[str]
+
+
+class FieldError(msgspec.Struct):
+    field: str
+    message: str
+    hint: str = ""
+
+
+class Problem(msgspec.Struct, kw_only=True):
+    """What went wrong and what to do about it (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    hint: str = ""
+    errors: list[FieldError] = []

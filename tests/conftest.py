@@ -1,0 +1,91 @@
+"""A real PostgreSQL per test process, a fresh database per test, and factories for what tests need in it."""
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+from hypothesis import HealthCheck, settings
+from world import World
+
+from foliot.kit.postgres import PostgresServer
+from foliot.store.database import Database
+from foliot.store.migrate import migrate
+
+# Machines are shared and noisy: how long an example takes is not what these tests are about.
+settings.register_profile("foliot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("foliot")
+
+_SMALL = {"shared_buffers": "128MB", "max_connections": "100", "max_wal_size": "1GB", "min_wal_size": "80MB"}
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresServer]:
+    home = Path(tempfile.mkdtemp(prefix="foliot-test-"))
+    with PostgresServer(home, settings=_SMALL) as running:
+        yield running
+    shutil.rmtree(home.joinpath("postgres").resolve(), ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def with_name(dsn: str, name: str) -> str:
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+@pytest.fixture(scope="session")
+def template(server: PostgresServer) -> str:
+    """A migrated database that tests copy; nobody may be connected to it."""
+
+    async def make() -> None:
+        connection = await asyncpg.connect(server.dsn)
+        await connection.execute("CREATE DATABASE foliot_template")
+        await connection.close()
+        await migrate(with_name(server.dsn, "foliot_template"))
+
+    asyncio.run(make())
+    return "foliot_template"
+
+
+@pytest.fixture
+async def empty_dsn(server: PostgresServer) -> AsyncIterator[str]:
+    """A database without Foliot's schema."""
+    async for dsn in _database(server, "template1"):
+        yield dsn
+
+
+@pytest.fixture
+async def dsn(server: PostgresServer, template: str) -> AsyncIterator[str]:
+    """A database of this test's own."""
+    async for dsn in _database(server, template):
+        yield dsn
+
+
+async def _database(server: PostgresServer, template: str) -> AsyncIterator[str]:
+    name = f"test_{next(_NUMBERS)}"
+    connection = await asyncpg.connect(server.dsn)
+    try:
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield with_name(server.dsn, name)
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    opened = await Database.open(dsn)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def world(database: Database) -> AsyncIterator[World]:
+    """A tenant, and short words for what tests do."""
+    async with World.begin(database) as begun:
+        yield begun

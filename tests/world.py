@@ -1,0 +1,133 @@
+"""Short words for what tests do: make jobs and runs, claim, settle, move time, look."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import msgspec
+
+from foliot.domain.outcome import SUCCEEDED, Outcome
+from foliot.domain.spec import FunctionHandler, Spec
+from foliot.services.control import Control
+from foliot.services.fire import Firer
+from foliot.services.insights import Insights, draft_again, job_view
+from foliot.services.promote import Promoter
+from foliot.services.submit import Submitter
+from foliot.services.tenants import Tenants
+from foliot.store import dispatch, fleet
+from foliot.store.database import Database, Line, Row
+from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.specs import SpecBook, ensure_lanes
+from foliot.store.submission import NewRun
+from foliot.store.tenants import find_tenant
+from foliot.wire.jobs import JobBody, draft_of
+from foliot.wire.views import JobView
+
+NOOP = Spec(handler=FunctionHandler("noop"))
+
+
+def utc(text: str) -> datetime:
+    """`utc("2026-03-01 09:00")`"""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+class World:
+    """One tenant in one database, with every service at hand and nothing running by itself but the submitter."""
+
+    def __init__(self, database: Database, tenant: int, key: str) -> None:
+        self.database = database
+        self.tenant = tenant
+        self.key = key
+        self.hints: list[str] = []
+        self.specs = SpecBook(database)
+        self.control = Control(database, self.specs, self.hints.append)
+        self.submitter = Submitter(database, self.hints.append)
+        self.insights = Insights(database)
+        self.firer = Firer(database)
+        self.promoter = Promoter(database)
+        self._workers: list[Line] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def begin(cls, database: Database) -> AsyncIterator[Self]:
+        key = await Tenants(database).create("acme")
+        tenant = await find_tenant(database, "acme")
+        assert tenant is not None
+        world = cls(database, tenant, key)
+        task = asyncio.create_task(world.submitter.run())
+        yield world
+        task.cancel()
+        await asyncio.wait([task])
+        for line in (*world._workers, world.firer, world.promoter):
+            await line.close()
+
+    async def sql(self, query: str, *arguments: Any) -> list[Row]:
+        async with self.database.connection() as connection:
+            return await connection.fetch(query, *arguments)
+
+    async def value(self, query: str, *arguments: Any) -> Any:
+        async with self.database.connection() as connection:
+            return await connection.fetchval(query, *arguments)
+
+    async def submit(self, count: int = 1, spec: Spec = NOOP, **fields: Any) -> list[int]:
+        ref = await self.specs.intern(self.tenant, spec)
+        accepted = await self.submitter.submit([NewRun(ref, b"{}", **fields) for _ in range(count)])
+        return list(accepted.ids)
+
+    async def job(self, **fields: Any) -> JobView:
+        """Create a job from fields in the wire's spelling; by default one that a schedule fires every minute."""
+        fields = {"name": "report", "handler": "noop", **fields}
+        if not fields.keys() & {"cronExpression", "every", "scheduleAt", "onDemand"}:
+            fields["every"] = "PT1M"
+        fields.pop("onDemand", None)
+        draft = draft_of(msgspec.json.decode(msgspec.json.encode(fields), type=JobBody))
+        body = await self.control.create(
+            self.tenant, draft, render=lambda row: msgspec.json.encode(job_view("acme", row))
+        )
+        return msgspec.json.decode(body, type=JobView)
+
+    async def resume(self, job: int) -> Any:
+        return await self.control.resume(self.tenant, job, draft_again)
+
+    async def worker(self, *functions: str) -> "Hand":
+        """A registered worker that claims and settles when told to."""
+        line = self.database.line()
+        self._workers.append(line)
+        number = len(self._workers)
+        await fleet.register(line, number, f"hand {number}")
+        lanes = await ensure_lanes(line, ["default"], [f"fn:{name}" for name in functions or ("noop",)])
+        return Hand(line, number, lanes)
+
+    async def fire(self, now: datetime | None = None) -> None:
+        """Fire until nothing is left to do."""
+        while await self.firer.run_once(now):
+            pass
+
+    async def make_overdue(self, by: timedelta) -> None:
+        """Let every schedule have slept: as if nobody had fired for that long."""
+        await self.sql("UPDATE foliot.schedule SET cursor = cursor - $1, next_at = next_at - $1", by)
+        await self.sql("UPDATE foliot.subscription SET after = after - $1", by)
+
+
+class Hand:
+    """A worker by hand."""
+
+    def __init__(self, line: Line, number: int, lanes: Sequence[int]) -> None:
+        self.line = line
+        self.id = number
+        self.lanes = lanes
+        self._claims = 0
+
+    async def claim(self, most: int = 100) -> list[Claimed]:
+        self._claims += 1
+        return await dispatch.claim(self.line, self.id, self._claims, self.lanes, [0] * len(self.lanes), most)
+
+    async def settle(self, runs: Sequence[Claimed]) -> int:
+        now = datetime.now(UTC)
+        return await dispatch.settle(self.line, self.id, [Settlement(run, now, SUCCEEDED) for run in runs])
+
+    async def conclude(self, runs: Sequence[Claimed], outcome: Outcome) -> int:
+        now = None if outcome == Outcome.released() else datetime.now(UTC)
+        return await dispatch.conclude(self.line, self.id, [Settlement(run, now, outcome) for run in runs])
