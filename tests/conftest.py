@@ -11,11 +11,11 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
-from world import World
 
 from foliot.kit.postgres import PostgresServer
 from foliot.store.database import Database
 from foliot.store.migrate import migrate
+from world import World
 
 # Machines are shared and noisy: how long an example takes is not what these tests are about.
 settings.register_profile("foliot", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -18,7 +18,7 @@ import pytest
 import foliot
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
 from foliot.kit.postgres.leftover import find_postmaster, read_pid_file
-from foliot.kit.postgres.place import SYSTEM, find_folder
+from foliot.kit.postgres.place import find_folder
 
 ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not ROOT, reason="only root can become another user")
@@ -49,7 +49,7 @@ def fresh_home() -> Iterator[Path]:
         yield home
     finally:
         clean(home)
-        shutil.rmtree(base)
+        eventually(lambda: remove(base))
 
 
 def clean(home: Path) -> None:
@@ -64,10 +64,6 @@ def clean(home: Path) -> None:
             eventually(lambda: left.poll() is not None)
         if file is not None and file.socket is not None:
             shutil.rmtree(file.socket, ignore_errors=True)
-        if folder.parent == SYSTEM:
-            eventually(lambda: remove(folder))
-            with suppress(OSError):
-                SYSTEM.rmdir()
 
 
 def remove(folder: Path) -> bool:

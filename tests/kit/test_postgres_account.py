@@ -30,12 +30,13 @@ def libraries_of(program: Path) -> str:
 
 
 @pytest.fixture
-def private_home(tmp_path):
-    """Give a home below a folder that only we may enter."""
+def private_home(home, tmp_path, monkeypatch):
+    """Give a home below a folder that only we may enter, with a folder of the system that is only this test's."""
+    monkeypatch.setattr(place, "SYSTEM", home.parent / "system")
     tmp_path.chmod(0o700)
-    home = tmp_path / "home"
-    yield home
-    clean(home)
+    private = tmp_path / "home"
+    yield private
+    clean(private)
 
 
 @needs_root

@@ -43,14 +43,18 @@ def build(services: Services, tenants: Tenants, health: Health) -> Starlette:
         return Response(openapi, media_type="application/json")
 
     async def reference(_: Request) -> Response:
-        return Response(docs, media_type="text/html", headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"})
+        return Response(
+            docs,
+            media_type="text/html",
+            headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
+        )
 
     async def home(_: Request) -> Response:
         return RedirectResponse("/docs")
 
     routes = [
         Route("/", home),
-        Route("/health", is_alive),
+        Route("/health", is_alive, methods=["GET", "POST"]),  # POST: a target for first jobs
         Route("/ready", is_ready),
         Route("/metrics", metrics),
         Route("/openapi.json", openapi_json),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api import problems
@@ -60,8 +60,6 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
             return problems.invalid(problems.field_error(error))
         except msgspec.DecodeError as error:
             return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
-        except ClientDisconnect:
-            return Response(status_code=499)
         except Exception:
             log.exception("a call failed", operation=operation.name)
             return problems.problem(500, "internal", "Internal error", "something went wrong on our side")
@@ -137,5 +135,3 @@ def _render(reply: Reply, operation: Operation) -> Response:
     content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
     headers = {} if reply.location is None else {"Location": reply.location}
     return Response(content, reply.status or operation.status, headers, "application/json")
-
-

@@ -93,5 +93,3 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             }
         )
     return found
-
-

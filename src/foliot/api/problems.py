@@ -13,8 +13,16 @@ _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 
 
-def problem(status: int, kind: str, title: str, detail: str, *, hint: str = "", errors: list[FieldError] | None = None,
-            headers: dict[str, str] | None = None) -> Response:
+def problem(
+    status: int,
+    kind: str,
+    title: str,
+    detail: str,
+    *,
+    hint: str = "",
+    errors: list[FieldError] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
     body = Problem(
         type=f"urn:foliot:problem:{kind}", title=title, status=status, detail=detail, hint=hint, errors=errors or []
     )

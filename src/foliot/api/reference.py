@@ -24,7 +24,8 @@ def page(document: dict[str, Any]) -> bytes:
         for method, operation in methods.items():
             groups.setdefault(operation["tags"][0], []).append(_operation(method, path, operation))
     schemas = "".join(
-        f'<details id="{_text(name)}"><summary><code>{_text(name)}</code> {_text(schema.get("description", ""))}</summary>'
+        f'<details id="{_text(name)}"><summary><code>{_text(name)}</code>'
+        f" {_text(schema.get('description', ''))}</summary>"
         f"<pre>{_text(json.dumps(schema, indent=2))}</pre></details>"
         for name, schema in sorted(document["components"]["schemas"].items())
     )
@@ -42,13 +43,15 @@ def page(document: dict[str, Any]) -> bytes:
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     rows = "".join(
-        f"<tr><td><code>{_text(each['name'])}</code><td class=quiet>{_text(each['in'])}<td>{_text(_kind(each['schema']))}"
+        f"<tr><td><code>{_text(each['name'])}</code><td class=quiet>{_text(each['in'])}"
+        f"<td>{_text(_kind(each['schema']))}"
         for each in operation["parameters"]
     )
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     done = next(iter(operation["responses"].values()))["content"]["application/json"]["schema"]
     return (
-        f"<details><summary><b>{_text(method.upper())}</b> <code>{_text(path)}</code> {_text(operation['summary'])}</summary>"
+        f"<details><summary><b>{_text(method.upper())}</b> <code>{_text(path)}</code>"
+        f" {_text(operation['summary'])}</summary>"
         f'<p class="quiet">Scope <code>{_text(operation["x-scope"])}</code></p><table>{rows}</table>'
         + (f"<p>Body: {_link(body)}</p>" if body else "")
         + f"<p>Answer: {_link(done)}</p></details>"
@@ -63,7 +66,11 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def _link(schema: dict[str, Any]) -> str:
     name = schema.get("$ref", "").rpartition("/")[2]
-    return f'<a href="#{_text(name)}"><code>{_text(name)}</code></a>' if name else f"<code>{_text(json.dumps(schema))}</code>"
+    return (
+        f'<a href="#{_text(name)}"><code>{_text(name)}</code></a>'
+        if name
+        else f"<code>{_text(json.dumps(schema))}</code>"
+    )
 
 
 def _text(value: Any) -> str:

@@ -45,7 +45,9 @@ def _programs(settings: Settings) -> Finding:
         found = find_binaries(settings.postgres_bin)
     except PostgresError as error:
         return Finding("postgres programs", ok=False, detail=str(error))
-    return Finding("postgres programs", ok=True, detail=f"PostgreSQL {found.version[0]}.{found.version[1]} in {found.bin}")
+    return Finding(
+        "postgres programs", ok=True, detail=f"PostgreSQL {found.version[0]}.{found.version[1]} in {found.bin}"
+    )
 
 
 def _home(settings: Settings) -> Finding:
@@ -56,7 +58,7 @@ def _home(settings: Settings) -> Finding:
 
 
 async def _database(settings: Settings) -> str:
-    from foliot.cli.serve import dsn_of
+    from foliot.cli.compose import dsn_of
     from foliot.services.health import Health
     from foliot.store.database import Database
 

@@ -11,7 +11,7 @@ from foliot.store.database import Database
 
 
 def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]]) -> None:
-    from foliot.cli.serve import dsn_of
+    from foliot.cli.compose import dsn_of
 
     async def run() -> None:
         database = await Database.open(dsn_of(settings), size=2)
@@ -27,7 +27,7 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
 @click.pass_obj
 def migrate(settings: Settings) -> None:
     """Bring the database to the schema of this release. Safe to run from several places at once."""
-    from foliot.cli.serve import dsn_of
+    from foliot.cli.compose import dsn_of
     from foliot.store import migrate as migrations
 
     applied = asyncio.run(migrations.migrate(dsn_of(settings)))
@@ -46,7 +46,10 @@ def doctor(settings: Settings, json: bool) -> None:
         as_json([finding._asdict() for finding in findings])
     else:
         for finding in findings:
-            say(f"{'ok ' if finding.ok else 'BAD'} {finding.what}: {finding.detail}" + (f"\n    → {finding.hint}" if finding.hint else ""))
+            say(
+                f"{'ok ' if finding.ok else 'BAD'} {finding.what}: {finding.detail}"
+                + (f"\n    → {finding.hint}" if finding.hint else "")
+            )
     if not all(finding.ok for finding in findings):
         raise click.exceptions.Exit(1)
 

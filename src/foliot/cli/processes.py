@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def api(settings: Settings) -> None:
     """Serve the REST API. Any number may run."""
-    from foliot.cli.serve import serve_api
+    from foliot.cli.serve_api import serve_api
 
     serve_api(settings)
 
@@ -26,7 +26,7 @@ def api(settings: Settings) -> None:
 @click.pass_obj
 def scheduler(settings: Settings) -> None:
     """Fire schedules, release what falls due, take work back from dead workers. Any number may run."""
-    from foliot.cli.serve import serve_scheduler
+    from foliot.cli.serve_scheduler import serve_scheduler
 
     serve_scheduler(settings)
 
@@ -38,7 +38,7 @@ def scheduler(settings: Settings) -> None:
 @click.pass_obj
 def worker(settings: Settings, app: str | None, queues: tuple[str, ...], concurrency: int | None) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
-    from foliot.cli.serve import serve_worker
+    from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
 
     served = Worker() if app is None else load_app(app)
@@ -62,5 +62,7 @@ def load_app(name: str) -> "Worker":
     except AttributeError:
         raise click.BadParameter(f"{module!r} has no {attribute or 'worker'!r}", param_hint="MODULE:WORKER") from None
     if not isinstance(found, Worker):
-        raise click.BadParameter(f"{name!r} is a {type(found).__name__}, not a foliot.Worker", param_hint="MODULE:WORKER")
+        raise click.BadParameter(
+            f"{name!r} is a {type(found).__name__}, not a foliot.Worker", param_hint="MODULE:WORKER"
+        )
     return found

@@ -13,7 +13,7 @@ import click
 import msgspec
 import structlog
 
-from foliot.cli.serve import bind
+from foliot.cli.compose import API_SOCKET, bind, url_of
 from foliot.cli.shell import SUPERVISED, run_process
 from foliot.domain.errors import FoliotError
 from foliot.kit.loop import any_of
@@ -67,7 +67,7 @@ def _server(settings: Settings) -> PostgresServer:
         settings.home,
         binaries=find_binaries(settings.postgres_bin),
         account=settings.postgres_account,
-        log=lambda text: log.info(text),
+        log=log.info,
     )
 
 
@@ -92,9 +92,7 @@ async def _prepare(settings: Settings, dsn: str, listener: socket.socket) -> Non
 
 async def _write_client_file(settings: Settings, database: Database, listener: socket.socket) -> None:
     file, tenants = client_file(settings.home), Tenants(database)
-    host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    key = None
+    url, key = url_of(listener), None
     with suppress(OSError, msgspec.MsgspecError):
         known = msgspec.json.decode(file.read_bytes(), type=Access)
         key = known.key if await tenants.whose(known.key) else None
@@ -123,7 +121,7 @@ async def _supervise(
         SUPERVISED: "1",
         "FOLIOT_HOME": str(settings.home),
         "FOLIOT_DATABASE_URL": dsn,
-        "FOLIOT_API_FD": str(listener.fileno()),
+        API_SOCKET: str(listener.fileno()),
     }
     listener.set_inheritable(True)
     children = [
@@ -146,9 +144,9 @@ async def _keep_database(server: PostgresServer, stop: asyncio.Event) -> None:
             try:
                 await asyncio.to_thread(server.start)
             except PostgresError as error:
-                log.error("the database does not start", error=str(error))
-                await any_of(stop, timeout=timedelta(seconds=2))
-        await any_of(stop, timeout=timedelta(milliseconds=100))
+                log.error("the database does not start", error=str(error))  # noqa: TRY400 - it says all
+                await any_of(stop, within=timedelta(seconds=2))
+        await any_of(stop, within=timedelta(milliseconds=100))
 
 
 async def _greet(settings: Settings, listener: socket.socket, stop: asyncio.Event) -> None:
@@ -163,10 +161,10 @@ async def _greet(settings: Settings, listener: socket.socket, stop: asyncio.Even
                 writer.close()
             if b"200" in answer:
                 break
-        await any_of(stop, timeout=timedelta(milliseconds=50))
+        await any_of(stop, within=timedelta(milliseconds=50))
     else:
         return
-    url = f"http://{host}:{port}"
+    url = url_of(listener)
     click.echo(
         f"\nFoliot is up.\n  API        {url}/v1   (reference: {url}/docs)\n"
         f"  key        in {client_file(settings.home)}; `foliot` and the SDK find it by themselves\n"
@@ -179,7 +177,9 @@ async def _greet(settings: Settings, listener: socket.socket, stop: asyncio.Even
 class Child:
     """A process that is started again when it dies."""
 
-    def __init__(self, name: str, arguments: list[str], environment: dict[str, str], descriptor: int | None = None) -> None:
+    def __init__(
+        self, name: str, arguments: list[str], environment: dict[str, str], descriptor: int | None = None
+    ) -> None:
         self._name = name
         self._arguments = arguments
         self._environment = environment
@@ -200,8 +200,8 @@ class Child:
                 return
             if asyncio.get_running_loop().time() - began > 10:
                 pause = 0.1
-            log.warning(f"{self._name} ended; starting it again", status=died.result(), in_seconds=pause)
-            await any_of(stop, timeout=timedelta(seconds=pause))
+            log.warning("a process ended; starting it again", which=self._name, status=died.result())
+            await any_of(stop, within=timedelta(seconds=pause))
             pause = min(pause * 2, 5.0)
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -221,6 +221,6 @@ class Child:
         try:
             await asyncio.wait_for(asyncio.shield(died), GRACE)
         except TimeoutError:
-            log.warning(f"{self._name} did not finish in time; killing it")
+            log.warning("a process did not finish in time; killing it", which=self._name)
             process.kill()
             await died

@@ -33,8 +33,7 @@ def next_after(expression: str, zone: ZoneInfo, instant: datetime) -> datetime |
 
 
 def fires_after(expression: str, zone: ZoneInfo, instant: datetime) -> Iterator[datetime]:
-    """
-    Go through all fires of a canonical expression strictly after `instant`, rising, in UTC.
+    """Go through all fires of a canonical expression strictly after `instant`, rising, in UTC.
 
     With `*` at the start of minute or hour it follows elapsed time: it fires at every instant whose wall-clock
     reading matches. Otherwise it follows the wall clock: a reading that comes twice fires once, the first time; one

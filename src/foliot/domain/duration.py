@@ -20,8 +20,7 @@ _UNITS: Final = (("P", timedelta(days=1), "D"), ("PT", timedelta(hours=1), "H"),
 
 
 def parse_duration(text_or_seconds: str | float, field: str) -> timedelta:
-    """
-    Read `PT1H30M`, `P1D`, `P2W`, `PT0.5S` or plain seconds; never negative.
+    """Read `PT1H30M`, `P1D`, `P2W`, `PT0.5S` or plain seconds; never negative.
 
     A day is 24 hours. Months and years are refused, because they have no length.
     """

@@ -49,8 +49,7 @@ def step(tenant_weight: int, priority: Priority) -> int:
 
 
 def reserve(virtual: int, last: int, count: int, step: int) -> tuple[int, int]:
-    """
-    Answer the first rank of `count` new runs of a flow, `step` apart, and the flow's new last rank.
+    """Answer the first rank of `count` new runs of a flow, `step` apart, and the flow's new last rank.
 
     `virtual` is the highest rank claimed so far in the lane: starting from it, an idle flow has saved no credit.
     """

@@ -41,8 +41,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 def mint(block: Block, count: int) -> range:
-    """
-    Make the first `count` ids of `block`, rising.
+    """Make the first `count` ids of `block`, rising.
 
     A block is spent by one mint: a second would repeat its ids. Ids are unique as long as fewer than 1,024 blocks
     are drawn within one millisecond.

@@ -52,8 +52,7 @@ def decide(
     retry_after: timedelta | None,
     chance: float,
 ) -> Again | Stop:
-    """
-    Say what follows a failed attempt; `failures` counts this one too.
+    """Say what follows a failed attempt; `failures` counts this one too.
 
     `retry_after`, at most 24 hours of it, comes on top of the jitter: it is kept as a minimum, and the runs a
     handler turned away together do not return together.

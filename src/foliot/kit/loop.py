@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 
-async def any_of(*events: asyncio.Event, timeout: timedelta | None = None) -> None:
-    """Return when one of the events is set, or after `timeout`."""
+async def any_of(*events: asyncio.Event, within: timedelta | None = None) -> None:
+    """Return when one of the events is set, or after `within`."""
     if any(event.is_set() for event in events):
         return
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        seconds = None if timeout is None else timeout.total_seconds()
+        seconds = None if within is None else within.total_seconds()
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in waiting:
@@ -27,4 +27,4 @@ async def every(
     while not stop.is_set():
         wake.clear()
         if not await step():
-            await any_of(stop, wake, timeout=pause)
+            await any_of(stop, wake, within=pause)

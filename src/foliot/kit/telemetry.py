@@ -22,9 +22,7 @@ OCCURRENCES_MISSED: Final = Counter(
 RUNS_PROMOTED: Final = Counter("foliot_runs_promoted", "Runs that fell due in this process", registry=REGISTRY)
 RUNS_REAPED: Final = Counter("foliot_runs_reaped", "Runs taken back from dead workers", registry=REGISTRY)
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
-LATE_RESULTS: Final = Counter(
-    "foliot_late_results", "Results refused because the lease was lost", registry=REGISTRY
-)
+LATE_RESULTS: Final = Counter("foliot_late_results", "Results refused because the lease was lost", registry=REGISTRY)
 FIRE_LATENESS: Final = Histogram(
     "foliot_fire_lateness_seconds", "From the nominal instant to its firing", buckets=_BUCKETS, registry=REGISTRY
 )
@@ -35,7 +33,9 @@ REQUESTS: Final = Histogram(
     buckets=_BUCKETS,
     registry=REGISTRY,
 )
-READY_RUNS: Final = Gauge("foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=REGISTRY)
+READY_RUNS: Final = Gauge(
+    "foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=REGISTRY
+)
 DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their attempts", registry=REGISTRY)
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY

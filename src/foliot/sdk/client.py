@@ -123,7 +123,9 @@ class Foliot:
         request = _submission(handler, payload, delay, at, idempotency_key, policy)
         return Run({**self.request(request), "status": "pending"}, self)
 
-    def create_job(self, name: str, handler: str | dict[str, Any], *, idempotency_key: str | None = None, **fields: Any) -> Job:
+    def create_job(
+        self, name: str, handler: str | dict[str, Any], *, idempotency_key: str | None = None, **fields: Any
+    ) -> Job:
         body = body_of({"name": name, "handler": handler, **fields})
         return Job(self.request(Request("POST", path("jobs"), body, idempotency_key)))
 

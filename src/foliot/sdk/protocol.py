@@ -65,7 +65,9 @@ def unpack(status: int, body: bytes) -> Any:
 
 def body_of(values: dict[str, Any]) -> bytes:
     """Keyword arguments in Python's spelling as a JSON object in the wire's; what is None is left out."""
-    return msgspec.json.encode({camel(name): value for name, value in values.items() if value is not None}, enc_hook=_encode)
+    return msgspec.json.encode(
+        {camel(name): value for name, value in values.items() if value is not None}, enc_hook=_encode
+    )
 
 
 def camel(name: str) -> str:

@@ -61,6 +61,6 @@ class Worker:
 
     def run(self) -> None:
         """Serve until interrupted, as `foliot worker` would."""
-        from foliot.cli.serve import serve_worker  # noqa: PLC0415 - the one late import: the cli wires processes
+        from foliot.cli.serve_worker import serve_worker  # noqa: PLC0415 - the one late import: the cli wires processes
 
         serve_worker(self)

@@ -49,9 +49,7 @@ class Control:
             async with self._database.transaction() as connection:
                 body = render(await self._insert(connection, spec, draft))
                 if key is not None:
-                    once = Once(tenant, key, Answer(fingerprint, body))
-                    if first := (await remember(connection, [once])).get((tenant, key)):
-                        raise _RepeatedError(first)
+                    await _answer_once(connection, Once(tenant, key, Answer(fingerprint, body)))
         except _RepeatedError as repeated:
             return first_answer(repeated.first, fingerprint)
         self._hint(DUE)
@@ -145,9 +143,7 @@ class Control:
             raise Conflict("the job was changed at the same moment", "repeat the call")
         return standing
 
-    async def _replace(
-        self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft
-    ) -> bool:
+    async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
         schedule = await jobs.find_schedule(connection, draft)
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule])
         standing = await jobs.lock_job(connection, tenant, before.id)
@@ -201,3 +197,9 @@ class Control:
 def _refuse_if_over(standing: Standing) -> None:
     if standing.gate is Gate.CANCELLED or standing.ended_state is not None:
         raise Conflict("the job is over", "create a new one")
+
+
+async def _answer_once(connection: Connection, once: Once) -> None:
+    """Keep the answer, or leave the transaction with the one that was given before."""
+    if first := (await remember(connection, [once])).get((once.tenant, once.key)):
+        raise _RepeatedError(first)

@@ -197,9 +197,7 @@ def _last_run(row: JobRow) -> LastRun | None:
     )
 
 
-def _page(
-    rows: Sequence[Row], limit: int, view: Callable[[Row], View], name: Callable[[Row], str]
-) -> Page[View]:
+def _page(rows: Sequence[Row], limit: int, view: Callable[[Row], View], name: Callable[[Row], str]) -> Page[View]:
     """One row more than asked for was fetched: it says whether there is a next page."""
     more = len(rows) > limit
     return Page([view(row) for row in rows[:limit]], name(rows[limit - 1]) if more else None)
@@ -229,7 +227,9 @@ def _states(status: str | None, state: str | None) -> list[int] | None:
         if word is not None:
             found = states_of(word)
             if not found:
-                raise InvalidField(field, f"no run has the {field} {word[:40]!r}", "pending, running, completed, failed, …")
+                raise InvalidField(
+                    field, f"no run has the {field} {word[:40]!r}", "pending, running, completed, failed, …"
+                )
             chosen = found if chosen is None else chosen & found
     return None if chosen is None else sorted(chosen)
 

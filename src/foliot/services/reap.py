@@ -44,6 +44,9 @@ class Reaper:
         telemetry.RUNS_REAPED.inc(reaped.returned)
         return reaped.claims
 
+    async def pause(self) -> float:
+        return 1.0
+
     async def close(self) -> None:
         await self._line.close()
 

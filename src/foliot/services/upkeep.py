@@ -23,5 +23,8 @@ class Housekeeper:
         for queue, runs in (await upkeep.ready_per_queue(self._line)).items():
             telemetry.READY_RUNS.labels(queue).set(runs)
 
+    async def pause(self) -> float:
+        return 30.0
+
     async def close(self) -> None:
         await self._line.close()

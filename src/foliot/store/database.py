@@ -1,10 +1,10 @@
 """Connections to PostgreSQL: a pool for people's requests, and single lines for the hot loops."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import asyncpg
 
@@ -12,8 +12,10 @@ from foliot.domain.errors import Unavailable
 from foliot.store.recovery import is_gone
 from foliot.store.statements import SQL
 
-Connection = asyncpg.Connection
-Row = Mapping[str, Any]
+Connection: TypeAlias = Any
+"""asyncpg's; it ships no types."""
+Row: TypeAlias = Any
+"""One row of an answer: values by name, or in order."""
 
 _SESSION: Final = MappingProxyType(
     {
@@ -121,8 +123,9 @@ class Database:
     async def close(self) -> None:
         self._pool.terminate()
 
-    def line(self, **settings: str) -> Line:
-        return Line(self.dsn, **settings)
+    def line(self, *, hot: bool = True, **settings: str) -> Line:
+        """A connection of one's own, outside the pool."""
+        return Line(self.dsn, hot=hot, **settings)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

@@ -172,5 +172,3 @@ async def publish(line: Line, highest: dict[int, int]) -> None:
     """Tell enqueuers how far each lane has been claimed."""
     lanes = sorted(highest)
     await line.fetch("publish", lanes, [highest[lane] for lane in lanes])
-
-

@@ -1,8 +1,36 @@
 """Sending and hearing hints through NOTIFY."""
 
-from foliot.store.database import Line
+from collections.abc import Callable
+
+from foliot.store.database import Connection, Database, Line
 
 
 async def notify(line: Line, channel: str) -> None:
     """Committed by itself, never inside a transaction that matters: NOTIFY holds a lock of the whole server."""
     await line.fetch("notify", channel)
+
+
+class Listener:
+    """Hears a channel on a connection of its own, which it asks for a sign of life: silence alone proves nothing."""
+
+    def __init__(self, database: Database, channel: str, heard: Callable[[], None]) -> None:
+        self._line = database.line(hot=False)
+        self._channel = channel
+        self._heard = heard
+        self._connection: Connection = None
+
+    async def run_once(self) -> int:
+        """Make sure that we still listen. Returns 0: there is nothing to do at once."""
+        connection = await self._line.connection()
+        if connection is not self._connection:
+            await connection.add_listener(self._channel, lambda *_: self._heard())
+            self._connection = connection
+            self._heard()  # whatever was said while nobody listened
+        await self._line.fetch("sign_of_life")
+        return 0
+
+    async def pause(self) -> float:
+        return 5.0
+
+    async def close(self) -> None:
+        await self._line.close()

@@ -13,6 +13,7 @@ from foliot.store.database import Connection, Line, Row
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
 
+
 async def fetch_names(line: Line, jobs: Sequence[int]) -> dict[int, str]:
     return {row["id"]: row["name"] for row in await line.fetch("job_names", jobs)}
 
@@ -93,7 +94,7 @@ async def find_schedule(connection: Connection, draft: Draft) -> int | None:
     return await connection.fetchval(SQL["find_schedule"], canonical_key(draft.recurrence))  # type: ignore[no-any-return]
 
 
-async def lock_schedules(connection: Connection, schedules: Sequence[int | None]) -> dict[int, Row]:
+async def lock_schedules(connection: Connection, schedules: Sequence[int | None]) -> dict[int | None, Row]:
     """Lock in id order, so that two edits cannot deadlock; a fire in mid-chunk is waited for."""
     wanted = sorted({schedule for schedule in schedules if schedule is not None})
     return {row["id"]: row for row in await connection.fetch(SQL["lock_schedules"], wanted)}

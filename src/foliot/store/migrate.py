@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS foliot.migration (
 # Any number will do as long as nobody else in this database uses it.
 _LOCK: Final = 0x666F6C696F74
 NO_TRANSACTION: Final = "-- foliot: no transaction"
-"""First line of a file whose statements (CREATE INDEX CONCURRENTLY) refuse to run inside one; it must be re-runnable."""
+"""First line of a file whose statements refuse to run inside one (CREATE INDEX CONCURRENTLY); it can be re-run."""
 
 
 class MigrationError(FoliotError):
@@ -38,7 +38,9 @@ def shipped() -> list[Migration]:
     """The migrations of this release, in order."""
     folder = files("foliot.store").joinpath("migrations")
     found = [path for path in folder.iterdir() if path.name.endswith(".sql")]
-    return [Migration(path.name, path.read_text(encoding="utf-8")) for path in sorted(found, key=lambda path: path.name)]
+    return [
+        Migration(path.name, path.read_text(encoding="utf-8")) for path in sorted(found, key=lambda path: path.name)
+    ]
 
 
 async def migrate(dsn: str, migrations: list[Migration] | None = None) -> list[str]:

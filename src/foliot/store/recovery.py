@@ -50,5 +50,5 @@ async def persist(
             failures += 1
             pause = delay(PATIENCE, failures, chance()) + timedelta(milliseconds=20)
             say(error, pause)
-            await any_of(stop, timeout=pause)
+            await any_of(stop, within=pause)
     return 0

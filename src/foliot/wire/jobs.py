@@ -26,7 +26,9 @@ Duration = str | int | float
 
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_OURS: Final = re.compile(r"foliot-|webhook-|host$|content-length$|transfer-encoding$|connection$|idempotency-key$", re.IGNORECASE)
+_OURS: Final = re.compile(
+    r"foliot-|webhook-|host$|content-length$|transfer-encoding$|connection$|idempotency-key$", re.IGNORECASE
+)
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 
@@ -155,7 +157,9 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
         raise InvalidField("labels", f"more than {MOST_LABELS} labels")
     for name, value in labels.items():
         if not _LABEL.fullmatch(name) or len(value) > 200:
-            raise InvalidField("labels", f"{name[:40]!r} is not a label", "short names, values of at most 200 characters")
+            raise InvalidField(
+                "labels", f"{name[:40]!r} is not a label", "short names, values of at most 200 characters"
+            )
     return labels
 
 

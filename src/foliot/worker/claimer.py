@@ -21,7 +21,13 @@ PUBLISH_EVERY: Final = 0.2
 
 class Claimer:
     def __init__(
-        self, carrier: Carrier, lanes: list[int], executors: Executors, runner: Runner, settler: Settler, concurrency: int
+        self,
+        carrier: Carrier,
+        lanes: list[int],
+        executors: Executors,
+        runner: Runner,
+        settler: Settler,
+        concurrency: int,
     ) -> None:
         self._carrier = carrier
         self._executors = executors

@@ -1,4 +1,4 @@
-"""From which rank on a claim scans each lane: just below what was seen last, and from the very beginning now and then."""
+"""From which rank on a claim scans each lane: just below what was seen last, and now and then from the beginning."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,6 +1,6 @@
 """How a worker reaches its work, whatever carries it: SQL inside the trusted network, HTTP elsewhere."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -39,4 +39,4 @@ class Carrier(Protocol):
     async def leave(self) -> None:
         """Say good-bye, so that nobody waits for the lease to end."""
 
-    close: Callable[[], Awaitable[None]]
+    async def close(self) -> None: ...

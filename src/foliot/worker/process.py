@@ -46,7 +46,9 @@ def new_worker_id() -> int:
 
 
 class WorkerProcess:
-    def __init__(self, carrier: Carrier, executors: Executors, options: WorkerOptions, chance: Chance | None = None) -> None:
+    def __init__(
+        self, carrier: Carrier, executors: Executors, options: WorkerOptions, chance: Chance | None = None
+    ) -> None:
         self._carrier = carrier
         self._executors = executors
         self._options = options
@@ -98,7 +100,7 @@ class WorkerProcess:
             else:
                 # Short naps right after work, longer ones the longer nothing came: a steady trickle is met at once,
                 # and an idle worker costs two statements a second.
-                await any_of(stop, self._wake, timeout=pause)
+                await any_of(stop, self._wake, within=pause)
                 pause = min(pause * 2, _LONGEST_REST)
 
     async def _settle(self) -> None:
@@ -113,7 +115,7 @@ class WorkerProcess:
         while not self._done.is_set():
             if begun := self._runner.look(datetime.now(UTC)):
                 await self._persist(partial(self._note, begun), self._done)
-            await any_of(self._done, timeout=BLINK)
+            await any_of(self._done, within=BLINK)
 
     async def _note(self, begun: list[tuple[Claimed, datetime]]) -> int:
         await self._carrier.note_started(begun)
@@ -122,7 +124,7 @@ class WorkerProcess:
     async def _beat(self) -> None:
         while not self._done.is_set():
             await self._persist(self._beat_once, self._done)
-            await any_of(self._done, timeout=HEARTBEAT)
+            await any_of(self._done, within=HEARTBEAT)
 
     async def _beat_once(self) -> int:
         if not await self._carrier.beat():

@@ -35,7 +35,7 @@ def http_executor(session: aiohttp.ClientSession) -> Executor:
         if not isinstance(handler, HttpHandler):
             raise TypeError("not an HTTP handler")
         target = msgspec.json.decode(assignment.run.target) if assignment.run.target else {}
-        url = target.get("url") or handler.url
+        url = str(target.get("url") or handler.url)
         headers = {**handler.headers, **target.get("headers", {}), **_headers(assignment)}
         try:
             async with session.request(
@@ -44,7 +44,7 @@ def http_executor(session: aiohttp.ClientSession) -> Executor:
                 text = await response.content.read(LARGEST_RESPONSE)
                 return _verdict(response.status, response.headers, text)
         except aiohttp.ClientError as error:
-            return Failure(f"{url} could not be called: {error or type(error).__name__}")
+            return Failure(f"{url} could not be called: {type(error).__name__} {error}")
 
     return execute
 

@@ -60,7 +60,7 @@ def _owner(folder: Path) -> int:
 def _check_empty(folder: Path, account: Account) -> None:
     if {entry.name for entry in folder.iterdir()} - {"lost+found"}:
         raise PostgresError(
-            f"{folder} belongs to root and is not empty: give it to {account.name!r} (chown -R) if it holds the database,"
+            f"{folder} belongs to root and is not empty: give it to {account.name!r} (chown -R) if it is the database,"
             " else move its contents away."
         )
 

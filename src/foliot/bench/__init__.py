@@ -1,0 +1,1 @@
+"""Measures the real thing beside the raw floor."""

@@ -1,0 +1,107 @@
+"""What every process is put together from: its database, its hints, its socket."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import structlog
+
+from foliot.domain.errors import FoliotError
+from foliot.kit.chance import fair
+from foliot.kit.postgres import PostgresError, PostgresServer
+from foliot.kit.settings import Settings
+from foliot.kit.signals import Hints
+from foliot.kit.tasks import background
+from foliot.services.health import Health
+from foliot.store.database import Database
+from foliot.store.hints import notify
+from foliot.store.recovery import persist
+
+log = structlog.get_logger("foliot")
+
+API_SOCKET: Final = "FOLIOT_API_FD"
+"""The listening socket that `foliot up` keeps open across restarts of the API."""
+
+
+class CannotStart(FoliotError):  # noqa: N818 - reads aloud
+    """A process lacks what it needs."""
+
+
+def dsn_of(settings: Settings) -> str:
+    """FOLIOT_DATABASE_URL, or the database of the `foliot up` that runs in FOLIOT_HOME."""
+    if settings.database_url is not None:
+        return settings.database_url
+    try:
+        return PostgresServer(settings.home).dsn
+    except PostgresError as error:
+        hint = "set FOLIOT_DATABASE_URL, or start `foliot up` in this folder"
+        raise CannotStart(f"no database is known here: {error}", hint) from None
+
+
+@asynccontextmanager
+async def open_database(settings: Settings, stop: asyncio.Event, *, size: int) -> AsyncIterator[Database]:
+    """Connect, however long the server takes to come, and make sure that it is fit for use."""
+    found: list[Database] = []
+
+    async def connect() -> int:
+        if not found:
+            found.append(await Database.open(dsn_of(settings), size=size))
+        await Health(found[0]).check_server()
+        await Health(found[0]).check()
+        return 1
+
+    try:
+        if not await persist(connect, chance=fair(), stop=stop, say=say_out_of_reach):
+            raise CannotStart("told to stop before the database was reached")
+        yield found[0]
+    finally:
+        for database in found:
+            await database.close()
+
+
+@asynccontextmanager
+async def open_hints(database: Database) -> AsyncIterator[Hints]:
+    """A notifier of this process's own, on a connection of its own."""
+    line = database.line(hot=False)
+    hints = Hints(partial(notify, line))
+    try:
+        async with background(hints.run()):
+            yield hints
+    finally:
+        await line.close()
+
+
+def open_socket(settings: Settings) -> socket.socket:
+    """The socket that `foliot up` handed down, or one of our own."""
+    if handed := os.environ.get(API_SOCKET):
+        return socket.socket(fileno=int(handed))
+    return bind(settings.host, settings.port)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        hint = "stop what listens there, or choose another port with FOLIOT_PORT"
+        raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}", hint) from None
+    listener.listen(1024)
+    listener.setblocking(False)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def say_out_of_reach(error: BaseException, pause: timedelta) -> None:
+    what = str(error) or type(error).__name__
+    log.warning("database out of reach", error=what, again_in=f"{pause.total_seconds():.1f}s")

@@ -1,0 +1,76 @@
+"""The scheduler process: fires, promotes, reaps, keeps house."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from foliot.cli.compose import open_database, open_hints, say_out_of_reach
+from foliot.cli.shell import run_process
+from foliot.kit.chance import fair
+from foliot.kit.loop import any_of
+from foliot.kit.settings import Settings
+from foliot.kit.signals import DUE, READY
+from foliot.services.fire import Firer
+from foliot.services.promote import Promoter
+from foliot.services.reap import Reaper
+from foliot.services.upkeep import Housekeeper
+from foliot.store.hints import Listener
+from foliot.store.recovery import persist
+
+log = structlog.get_logger("scheduler")
+
+
+class Duty(Protocol):
+    """A service that is repeated for ever: at once while it finds work, else after its own pause."""
+
+    async def run_once(self) -> int: ...
+    async def pause(self) -> float: ...
+    async def close(self) -> None: ...
+
+
+def serve_scheduler(settings: Settings) -> None:
+    run_process("scheduler", settings, partial(_scheduler, settings))
+
+
+async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
+    async with open_database(settings, stop, size=2) as database, open_hints(database) as hints:
+        wake_firer, wake_promoter = asyncio.Event(), asyncio.Event()
+
+        def wake() -> None:
+            wake_firer.set()
+            wake_promoter.set()
+
+        ready = partial(hints.give, READY)
+        listener = Listener(database, DUE, wake)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(repeat(listener, stop, asyncio.Event(), lambda: None))
+            group.create_task(repeat(Firer(database), stop, wake_firer, ready))
+            group.create_task(repeat(Promoter(database), stop, wake_promoter, ready))
+            group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), lambda: None))
+            log.info("watching the clock")
+
+
+async def repeat(duty: Duty, stop: asyncio.Event, wake: asyncio.Event, found: Callable[[], None]) -> None:
+    """Repeat a duty through any outage until `stop`; `found` is told whenever it found work."""
+    keep_on: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]] = partial(
+        persist, chance=fair(), stop=stop, say=say_out_of_reach
+    )
+
+    async def rest() -> int:
+        await any_of(stop, wake, within=timedelta(seconds=await duty.pause()))
+        return 1
+
+    try:
+        while not stop.is_set():
+            wake.clear()
+            if await keep_on(duty.run_once):
+                found()
+            else:
+                await keep_on(rest)
+    finally:
+        await duty.close()

@@ -1,0 +1,1 @@
+"""The dashboard: built from `ui/` by the wheel, served by the API."""
