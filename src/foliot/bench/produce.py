@@ -1,0 +1,115 @@
+"""The producer's process: hands runs in through the same service as the API."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import cycle
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from foliot.domain.spec import FunctionHandler, Spec
+from foliot.kit.signals import Hints
+from foliot.kit.tasks import background
+from foliot.services.submit import Submitter
+from foliot.store.database import Database
+from foliot.store.hints import notify
+from foliot.store.specs import SpecBook, SpecRef
+from foliot.store.submission import NewRun
+from foliot.store.tenants import find_tenant
+
+TENANTS: Final = 20
+BATCH: Final = 1_000
+MOST_WAITING: Final = 30_000
+PAYLOAD: Final = msgspec.json.encode({"user": 123, "template": "welcome", "note": "y" * 58})
+
+
+def tenant_name(number: int) -> str:
+    return f"bench-{number}"
+
+
+async def specs_of(database: Database, function: str) -> list[SpecRef]:
+    """The spec of this function for each of the bench's tenants."""
+    book, spec = SpecBook(database), Spec(handler=FunctionHandler(function))
+    tenants = [await find_tenant(database, tenant_name(number)) for number in range(TENANTS)]
+    return [await book.intern(tenant, spec) for tenant in tenants if tenant is not None]
+
+
+@asynccontextmanager
+async def submitter(database: Database) -> AsyncIterator[Submitter]:
+    line = database.line(hot=False)
+    hints = Hints(lambda channel: notify(line, channel))
+    accepting = Submitter(database, hints.give)
+    try:
+        async with background(accepting.run(), hints.run()):
+            yield accepting
+    finally:
+        await line.close()
+
+
+async def fill(database: Database, count: int) -> dict[str, Any]:
+    """Hand in `count` runs as fast as they are taken."""
+    refs = cycle(await specs_of(database, "noop"))
+    async with submitter(database) as accepting:
+        began = time.monotonic()
+        for _ in range(0, count, BATCH):
+            await accepting.submit([NewRun(next(refs), PAYLOAD) for _ in range(BATCH)])
+        return {"made": count, "seconds": time.monotonic() - began}
+
+
+async def sustain(database: Database, seconds: float) -> dict[str, Any]:
+    """Hand in runs for a while, holding back when too many wait."""
+    refs, made = cycle(await specs_of(database, "noop")), 0
+    async with submitter(database) as accepting:
+        end, looked = time.monotonic() + seconds, 0.0
+        while (now := time.monotonic()) < end:
+            if now - looked > 0.1:
+                looked = now
+                if await _waiting(database) >= MOST_WAITING:
+                    await asyncio.sleep(0.01)
+                    looked = 0.0
+                    continue
+            await accepting.submit([NewRun(next(refs), PAYLOAD) for _ in range(BATCH)])
+            made += BATCH
+    return {"made": made}
+
+
+async def trickle(database: Database, seconds: float, rate: float) -> dict[str, Any]:
+    """Hand in single runs at an even pace, each with the instant of its call."""
+    refs, made = cycle(await specs_of(database, "note")), 0
+    async with submitter(database) as accepting, asyncio.TaskGroup() as group:
+        began = time.monotonic()
+        while (late := time.monotonic() - began) < seconds:
+            await asyncio.sleep(max(0.0, made / rate - late))
+            payload = msgspec.json.encode({"sent": time.time(), "note": "y" * 70})
+            group.create_task(accepting.submit([NewRun(next(refs), payload)]))
+            made += 1
+    return {"made": made}
+
+
+async def _waiting(database: Database) -> int:
+    async with database.connection() as connection:
+        count = "SELECT count(*) FROM (SELECT FROM ready LIMIT $1) AS head"
+        return await connection.fetchval(count, MOST_WAITING)  # type: ignore[no-any-return]
+
+
+async def main(dsn: str, what: str, *numbers: str) -> None:
+    database = await Database.open(dsn, size=2)
+    match what:
+        case "fill":
+            answer = await fill(database, int(numbers[0]))
+        case "sustain":
+            answer = await sustain(database, float(numbers[0]))
+        case "trickle":
+            answer = await trickle(database, float(numbers[0]), float(numbers[1]))
+        case _:
+            raise ValueError(what)
+    await database.close()
+    sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
+
+
+if __name__ == "__main__":
+    uvloop.run(main(*sys.argv[1:]))
