@@ -2,10 +2,11 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench lock format clean
+.PHONY: help up test check bench chaos lock format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +26,9 @@ check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed
 
 bench: $(TOOLS)  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)
+
+chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)
+	@$(BIN)/python -m chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(ARGS)
 
 format: $(TOOLS)  ## let ruff format and fix what it can
 	$(BIN)/ruff format .

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
+from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.control import Control
@@ -17,15 +18,18 @@ from foliot.services.promote import Promoter
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store import dispatch, fleet
-from foliot.store.database import Database, Line, Row
+from foliot.store.database import Connection, Database, Line, Row
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.specs import SpecBook, ensure_lanes
+from foliot.store.statements import SQL
 from foliot.store.submission import NewRun
 from foliot.store.tenants import find_tenant
 from foliot.wire.jobs import JobBody, draft_of
 from foliot.wire.views import JobView
 
 NOOP = Spec(handler=FunctionHandler("noop"))
+PATIENCE = 10.0
+"""Seconds after which something that a test waits for will not happen any more."""
 
 
 def utc(text: str) -> datetime:
@@ -71,12 +75,41 @@ class World:
         async with self.database.connection() as connection:
             return await connection.fetchval(query, *arguments)
 
-    async def submit(self, count: int = 1, spec: Spec = NOOP, **fields: Any) -> list[int]:
-        ref = await self.specs.intern(self.tenant, spec)
+    async def count(self, table: str) -> int:
+        """Rows of a table that are not ballast."""
+        mine = {"run": "id > 0", "timer": "id > 0", "ready": "lane > 0"}.get(table, "true")
+        return await self.value(f"SELECT count(*) FROM {table} WHERE {mine}")  # type: ignore[no-any-return]
+
+    async def until(self, query: str, *arguments: Any) -> None:
+        """Return when `query` answers true."""
+        async with asyncio.timeout(PATIENCE):
+            while not await self.value(query, *arguments):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.005)
+
+    async def until_waiting(self, count: int = 1) -> None:
+        """Return when that many statements in this database wait for a lock."""
+        await self.until(
+            "SELECT count(*) >= $1 FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock' AND state = 'active'",
+            count,
+        )
+
+    @asynccontextmanager
+    async def unfinished(self) -> AsyncIterator["Unfinished"]:
+        """Somebody in the middle of a transaction, which is committed at the end of the block."""
+        async with self.database.transaction() as connection:
+            yield Unfinished(connection)
+
+    async def another_tenant(self, name: str = "globex") -> int:
+        await Tenants(self.database).create(name)
+        return await self.value("SELECT id FROM tenant WHERE name = $1", name)  # type: ignore[no-any-return]
+
+    async def submit(self, count: int = 1, spec: Spec = NOOP, *, tenant: int | None = None, **fields: Any) -> list[int]:
+        ref = await self.specs.intern(tenant or self.tenant, spec)
         accepted = await self.submitter.submit([NewRun(ref, b"{}", **fields) for _ in range(count)])
         return list(accepted.ids)
 
-    async def job(self, **fields: Any) -> JobView:
+    async def job(self, *, tenant: int | None = None, **fields: Any) -> JobView:
         """Create a job from fields in the wire's spelling; by default one that a schedule fires every minute."""
         fields = {"name": "report", "handler": "noop", **fields}
         if not fields.keys() & {"cronExpression", "every", "scheduleAt", "onDemand"}:
@@ -84,9 +117,20 @@ class World:
         fields.pop("onDemand", None)
         draft = draft_of(msgspec.json.decode(msgspec.json.encode(fields), type=JobBody))
         body = await self.control.create(
-            self.tenant, draft, render=lambda row: msgspec.json.encode(job_view("acme", row))
+            tenant or self.tenant, draft, render=lambda row: msgspec.json.encode(job_view("acme", row))
         )
         return msgspec.json.decode(body, type=JobView)
+
+    async def job_id(self, **fields: Any) -> int:
+        """Create a job; its number."""
+        return decode("job", (await self.job(**fields)).job_id)
+
+    async def status(self, job: int) -> str:
+        return (await self.insights.job(self.tenant, "acme", job)).status
+
+    async def next_at(self) -> datetime:
+        """When the only schedule fires next."""
+        return await self.value("SELECT next_at FROM schedule")  # type: ignore[no-any-return]
 
     async def resume(self, job: int) -> Any:
         return await self.control.resume(self.tenant, job, draft_again)
@@ -107,8 +151,22 @@ class World:
 
     async def make_overdue(self, by: timedelta) -> None:
         """Let every schedule have slept: as if nobody had fired for that long."""
-        await self.sql("UPDATE foliot.schedule SET cursor = cursor - $1, next_at = next_at - $1", by)
-        await self.sql("UPDATE foliot.subscription SET after = after - $1", by)
+        await self.sql("UPDATE foliot.schedule SET cursor = cursor - $1::interval, next_at = next_at - $1", by)
+        await self.sql("UPDATE foliot.subscription SET after = after - $1::interval", by)
+
+
+class Unfinished(Line):
+    """A line whose statements are committed together, when the test says so."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__("")
+        self._connection = connection
+
+    async def execute(self, query: str, *arguments: Any) -> None:
+        await (await self.connection()).execute(query, *arguments)
+
+    async def run(self, name: str, *arguments: Any) -> None:
+        await self.execute(SQL[name], *arguments)
 
 
 class Hand:
@@ -123,6 +181,16 @@ class Hand:
     async def claim(self, most: int = 100) -> list[Claimed]:
         self._claims += 1
         return await dispatch.claim(self.line, self.id, self._claims, self.lanes, [0] * len(self.lanes), most)
+
+    def on(self, line: Line) -> "Hand":
+        """The same worker, speaking on another line."""
+        return Hand(line, self.id, self.lanes)
+
+    async def die(self) -> None:
+        await fleet.leave(self.line, self.id)
+
+    async def note_started(self, runs: Sequence[Claimed]) -> None:
+        await dispatch.note_started(self.line, self.id, [(run, datetime.now(UTC)) for run in runs])
 
     async def settle(self, runs: Sequence[Claimed]) -> int:
         now = datetime.now(UTC)

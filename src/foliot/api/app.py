@@ -60,7 +60,7 @@ def build(services: Services, tenants: Tenants, health: Health) -> Starlette:
         Route("/openapi.json", openapi_json),
         Route("/docs", reference),
         *(
-            Route(operation.path, endpoint(operation, services, tenants), methods=[operation.method])
+            Route(operation.route, endpoint(operation, services, tenants), methods=[operation.method])
             for operation in OPERATIONS
         ),
     ]

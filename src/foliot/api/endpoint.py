@@ -8,22 +8,19 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from foliot.api import problems
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
+from foliot.api.reading import read_body, read_query
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 
 log = structlog.get_logger("api")
 
-DEEPEST: Final = 64
-"""Levels of nesting in a body."""
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -47,24 +44,32 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 tenant=Tenant(owner.tenant, owner.name),
                 services=services,
                 path=request.path_params,
-                query=_query(request, operation),
+                query=read_query(request.query_params, operation.query),
                 body=None if decoder is None else _body(raw, decoder, operation),
                 raw=raw,
                 key=_key(request, operation),
                 fingerprint=hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + raw).digest(),
             )
             return _render(await operation.handler(call), operation)
-        except FoliotError as error:
-            return problems.render(error)
-        except msgspec.ValidationError as error:
-            return problems.invalid(problems.field_error(error))
-        except msgspec.DecodeError as error:
-            return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
-        except Exception:
-            log.exception("a call failed", operation=operation.name)
-            return problems.problem(500, "internal", "Internal error", "something went wrong on our side")
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
+            return _explained(error, operation)
 
     return answer
+
+
+def _explained(error: Exception, operation: Operation) -> Response:
+    match error:
+        case FoliotError():
+            return problems.render(error)
+        case msgspec.ValidationError():
+            return problems.invalid(problems.field_error(error))
+        case msgspec.DecodeError():
+            return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
+        case ClientDisconnect():
+            return Response(status_code=400)  # nobody is there to read it
+        case _:
+            log.error("a call failed", operation=operation.name, exc_info=error)
+            return problems.problem(500, "internal", "Internal error", "something went wrong on our side")
 
 
 def _token(request: Request) -> str:
@@ -94,41 +99,7 @@ async def _read(request: Request, operation: Operation) -> bytes:
 
 
 def _body(raw: bytes, decoder: "msgspec.json.Decoder[Any]", operation: Operation) -> Any:
-    if not raw and operation.name == "runJob":
-        return None
-    _refuse_depth(raw)
-    return decoder.decode(raw)
-
-
-def _query(request: Request, operation: Operation) -> Any:
-    if operation.query is None:
-        if request.query_params:
-            raise InvalidField(next(iter(request.query_params)), "this call takes no query parameters", "leave it out")
-        return None
-    return msgspec.convert(dict(request.query_params), operation.query, strict=False)
-
-
-def _refuse_depth(raw: bytes) -> None:
-    if raw.count(b"[") + raw.count(b"{") <= DEEPEST:
-        return
-    depth = 0
-    for bracket in _STRING.sub(b"", raw).translate(None, _NOT_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEEPEST:
-            raise InvalidField(_deep_field(raw), f"is nested deeper than {DEEPEST} levels", "flatten it")
-
-
-def _deep_field(raw: bytes) -> str:
-    """The top-level field under which the nesting is, for the error message."""
-    depth, name = 0, "body"
-    for token in re.finditer(rb'"((?:[^"\\]|\\.)*)"|[\[\]{}]', raw, re.DOTALL):
-        if token[1] is not None:
-            name = token[1].decode(errors="replace") if depth == 1 else name
-        else:
-            depth += 1 if token[0] in b"[{" else -1
-            if depth > DEEPEST:
-                break
-    return name
+    return None if not raw and operation.body_is_optional else read_body(raw, decoder)
 
 
 def _render(reply: Reply, operation: Operation) -> Response:

@@ -6,22 +6,23 @@ import msgspec
 from msgspec import Meta
 
 from foliot.api.operation import Call, Operation, Reply
-from foliot.domain.duration import parse_duration
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import parse_priority
 from foliot.domain.ids import decode, encode
 from foliot.domain.job import Gate
-from foliot.domain.spec import LARGEST_PAYLOAD
 from foliot.services.insights import body_of, draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
 from foliot.store.submission import NewRun
-from foliot.wire.jobs import JobBody, draft_of
-from foliot.wire.runs import RunByHand
+from foliot.wire.jobs import JobBody, check_key, check_payload, draft_of
+from foliot.wire.runs import RunByHand, start_of
 from foliot.wire.views import Accepted, AttemptView, JobView, Page
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
-_RECURRENCES = ("cronExpression", "every")
+_REPLACES = {"cronExpression": ("every",), "every": ("cronExpression", "timezone")}
+"""A job has one recurrence: which fields a new one takes the place of."""
+_TAKES_ALONG = {"cronExpression": ("timezone",)}
+"""What means nothing any more once a field is taken away."""
 
 
 class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -62,8 +63,11 @@ async def create_job(call: Call) -> Reply:
 
 
 async def put_job(call: Call) -> Reply:
-    call.body.key = call.path["key"]
-    row, is_new = await call.services.control.put(call.tenant.id, call.path["key"], lambda _: draft_of(call.body))
+    key = check_key(call.path["key"])
+    if call.body.key not in {None, key}:
+        raise InvalidField("key", "is not the key of the address", "leave it out of the body")
+    call.body.key = key
+    row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft_of(call.body))
     return Reply(_view(call, row), status=201 if is_new else 200)
 
 
@@ -125,30 +129,28 @@ async def _by_hand(call: Call, row: JobRow) -> NewRun:
     spec = row.spec
     if body.priority is not None:
         spec = msgspec.structs.replace(spec, priority=parse_priority(body.priority))
-    payload = row.payload if body.payload is None else bytes(body.payload)
-    if len(payload) > LARGEST_PAYLOAD:
-        raise InvalidField("payload", f"is larger than {LARGEST_PAYLOAD:,} bytes", "pass a reference instead")
+    payload = row.payload if body.payload is msgspec.UNSET else check_payload(bytes(body.payload))
     ref = await call.services.specs.intern(call.tenant.id, spec)
-    delay = None if body.delay is None else parse_duration(body.delay, "delay")
-    return NewRun(ref, payload, job=row.id, due=body.run_at, delay=delay)
+    due, delay = start_of(body)
+    return NewRun(ref, payload, job=row.id, due=due, delay=delay)
 
 
 def merged(row: JobRow, patch: bytes) -> JobBody:
-    """A job with a merge patch (RFC 7396) laid over it. A new recurrence takes the place of the old one."""
+    """A job with changes laid over it: a field given replaces the job's own, null takes it away."""
     changes = msgspec.json.decode(patch, type=dict[str, msgspec.Raw])
     if "key" in changes:
         raise InvalidField("key", "a job's key cannot be changed", "create another job")
     body = body_of(row)
-    if any(name in changes and changes[name] != b"null" for name in _RECURRENCES):
-        for name in (*_RECURRENCES, "timezone"):
-            body.pop(name, None)
+    for name, value in changes.items():
+        for other in (_REPLACES if _is_given(value) else _TAKES_ALONG).get(name, ()):
+            body.pop(other, None)
     body.update(changes)
-    whole = {name: value for name, value in body.items() if name == "payload" or bytes_of(value) != b"null"}
+    whole = {name: value for name, value in body.items() if name == "payload" or _is_given(value)}
     return msgspec.json.decode(msgspec.json.encode(whole), type=JobBody)
 
 
-def bytes_of(value: Any) -> bytes:
-    return bytes(value) if isinstance(value, msgspec.Raw) else b""
+def _is_given(value: Any) -> bool:
+    return not isinstance(value, msgspec.Raw) or bytes(value) != b"null"
 
 
 OPERATIONS = (
@@ -218,7 +220,8 @@ OPERATIONS = (
         scope="runs:write",
         summary="Run a job now, or at another time, besides its schedule",
         handler=run_job,
-        body=RunByHand | None,
+        body=RunByHand,
+        body_is_optional=True,
         result=Accepted,
         status=201,
         idempotent_by_key=True,
@@ -247,7 +250,7 @@ OPERATIONS = (
         method="PATCH",
         path="/v1/jobs/{job}",
         scope="jobs:write",
-        summary="Change some fields of a job (JSON merge patch); instants from now on follow the new definition",
+        summary="Change some fields of a job, null takes one away; instants from now on follow the new definition",
         handler=change_job,
         body=dict[str, msgspec.Raw],
         result=JobView,

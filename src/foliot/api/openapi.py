@@ -67,7 +67,7 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
     if operation.body is not None:
         schema = {"$ref": _REF.format(name="JobPatch")} if operation.method == "PATCH" else known[str(operation.body)]
         answer["requestBody"] = {
-            "required": operation.name != "runJob",
+            "required": not operation.body_is_optional,
             "content": {"application/json": {"schema": schema}},
         }
     return answer

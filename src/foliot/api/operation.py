@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from foliot.api.reading import SMALL
 from foliot.services.control import Control
 from foliot.services.insights import Insights
 from foliot.services.submit import Submitter
@@ -60,11 +61,17 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     handler: Callable[[Call], Awaitable[Reply]]
     result: Any
     body: Any = None
+    body_is_optional: bool = False
     query: Any = None
     status: int = 200
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
-    largest_body: int = 1 << 20
+    largest_body: int = SMALL
+
+    @property
+    def route(self) -> str:
+        """The path as the router wants it: keys may contain slashes, ids never do."""
+        return self.path.replace("{key}", "{key:path}")
 
     def __post_init__(self) -> None:
         if not self.scope:

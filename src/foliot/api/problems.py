@@ -12,6 +12,19 @@ from foliot.wire.views import FieldError, Problem
 _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 
+_SEE_DOCS: Final = "see /docs for what it takes"
+_INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
+_CLEARER: Final = (
+    ("timezone component", "has no offset from UTC", _INSTANT),
+    ("Invalid RFC3339", "is not a date and time that exists", _INSTANT),
+    ("datetime", "", _INSTANT),
+    ("unknown field", "", "see /docs for the fields of this call"),
+    ("missing required field", "is missing", "add it"),
+    ("of length >= 1", "is empty", "fill it in"),
+    ("Number out of range", "is too large a number", _SEE_DOCS),
+)
+"""Of what msgspec says: a part, what to say instead if that is clearer, and what to do."""
+
 
 def problem(
     status: int,
@@ -44,6 +57,7 @@ def render(error: FoliotError) -> Response:
 
 
 def invalid(error: FieldError) -> Response:
+    error = error if error.hint else FieldError(error.field, error.message, _SEE_DOCS)
     detail = f"{error.field}: {error.message}"
     return problem(422, "invalid", "Invalid request", detail, hint=error.hint, errors=[error])
 
@@ -60,13 +74,13 @@ def unauthorised() -> Response:
 
 
 def field_error(error: msgspec.ValidationError) -> FieldError:
-    """What msgspec says about a body, with the field it speaks of."""
+    """What msgspec says about a body or a query, with the field it speaks of and what to do."""
     message, path = str(error), ""
     if match := _PATH.fullmatch(message):
         message, path = match[1], match[2]
     if named := _NAMED.search(message):
         path = f"{path}.{named[1]}" if path else named[1]
-    hint = "see /docs for the fields of this call" if "unknown field" in message else ""
-    if "timezone component" in message:
-        message, hint = "has no offset from UTC", "write instants like 2026-01-31T09:00:00Z"
-    return FieldError(path or "body", message, hint)
+    for part, clearer, hint in _CLEARER:
+        if part in message:
+            return FieldError(path or "body", clearer or message, hint)
+    return FieldError(path or "body", message, _SEE_DOCS if path else "send one JSON object")

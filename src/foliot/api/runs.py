@@ -6,13 +6,12 @@ import msgspec
 
 from foliot.api.jobs import Limit, PageQuery, run_key
 from foliot.api.operation import Call, Operation, Reply
-from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.services.submit import Key
 from foliot.store.submission import NewRun
 from foliot.wire.jobs import payload_of
-from foliot.wire.runs import RunBatch, RunBody, spec_and_target
+from foliot.wire.runs import RunBatch, RunBody, spec_and_target, start_of
 from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView
 
 
@@ -32,12 +31,11 @@ def run_id(call: Call) -> int:
 
 
 async def new_run(call: Call, body: RunBody) -> NewRun:
-    if body.run_at is not None and body.delay is not None:
-        raise InvalidField("delay", "stands beside runAt", "a run starts at one time: take one of them out")
+    due, delay = start_of(body)
     spec, target = spec_and_target(body)
+    payload = payload_of(body)
     ref = await call.services.specs.intern(call.tenant.id, spec)
-    delay = None if body.delay is None else parse_duration(body.delay, "delay")
-    return NewRun(ref, payload_of(body), target=target, due=body.run_at, delay=delay)
+    return NewRun(ref, payload, target=target, due=due, delay=delay)
 
 
 async def create_run(call: Call) -> Reply:
@@ -59,7 +57,10 @@ async def create_runs(call: Call) -> Reply:
 async def list_runs(call: Call) -> Reply:
     query = msgspec.structs.asdict(call.query)
     if query["job"] is not None:
-        query["job"] = decode("job", query["job"])
+        try:
+            query["job"] = decode("job", query["job"])
+        except InvalidField as error:
+            raise InvalidField("job", error.message, error.hint) from None
     return Reply(await call.services.insights.runs(call.tenant.id, **query))
 
 

@@ -91,7 +91,7 @@ class Bed:
     async def until_empty(self, patience: float = 600) -> None:
         """Wait until every run has left the hot table."""
         async with asyncio.timeout(patience):
-            while await self.value("SELECT EXISTS (SELECT FROM run)"):
+            while await self.value("SELECT EXISTS (SELECT FROM run WHERE id > 0)"):
                 await asyncio.sleep(0.05)
 
     async def wal(self) -> int:
@@ -101,5 +101,6 @@ class Bed:
         """Between measurements: as if the tables had just been made."""
         async with self.database.connection() as connection:
             await connection.execute("TRUNCATE run, ready, claim, timer, history, dead_letter, flow")
+            await connection.execute("SELECT lay_ballast()")
             await connection.execute("UPDATE lane SET v = 0")
             await connection.execute("CHECKPOINT")

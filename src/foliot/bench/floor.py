@@ -37,7 +37,7 @@ class Floor:
         statement = await connection.prepare(SQL["enqueue"])
         refs: Iterator[SpecRef] = cycle(self._refs)
         while time.monotonic() < end and (most is None or self.made < most):
-            if await gate.is_shut(self.made):
+            if await gate.is_shut():
                 await asyncio.sleep(0.005)
                 continue
             self.made += batch
@@ -97,8 +97,9 @@ class Gate:
         self._looked = 0.0
         self._shut = False
 
-    async def is_shut(self, _: int) -> bool:
+    async def is_shut(self) -> bool:
         if self._connection is not None and time.monotonic() - self._looked > 0.05:
+            self._looked = time.monotonic() + 60  # the others need not ask meanwhile
             head = "SELECT count(*) FROM (SELECT FROM ready LIMIT $1) AS head"
             self._shut = await self._connection.fetchval(head, self._most) >= self._most
             self._looked = time.monotonic()

@@ -99,11 +99,11 @@ class Bench:
     async def _floor_sustain(self, settings: Settings, seconds: float) -> float:
         await self._bed.wipe()
         batch, connections = settings
-        _, done = await asyncio.gather(
+        both: list[dict[str, float]] = await asyncio.gather(
             self._bed.tool("foliot.bench.floor", "sustain", batch, connections, seconds, 0),
             self._bed.tool("foliot.bench.floor", "drain", batch, connections, seconds, 0),
         )
-        return done["settled"] / done["seconds"]  # type: ignore[no-any-return]
+        return both[1]["settled"] / both[1]["seconds"]
 
     async def _sustain(self) -> float:
         await self._bed.wipe()

@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from foliot.cli.shell import Stopped
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
 from foliot.kit.postgres import PostgresError, PostgresServer
@@ -20,7 +21,7 @@ from foliot.kit.tasks import background
 from foliot.services.health import Health
 from foliot.store.database import Database
 from foliot.store.hints import notify
-from foliot.store.recovery import persist
+from foliot.store.recovery import persist, trouble
 
 log = structlog.get_logger("foliot")
 
@@ -56,8 +57,8 @@ async def open_database(settings: Settings, stop: asyncio.Event, *, size: int) -
         return 1
 
     try:
-        if not await persist(connect, chance=fair(), stop=stop, say=say_out_of_reach):
-            raise CannotStart("told to stop before the database was reached")
+        if not await persist(connect, chance=fair(), stop=stop, say=say_trouble):
+            raise Stopped
         yield found[0]
     finally:
         for database in found:
@@ -78,7 +79,7 @@ async def open_hints(database: Database) -> AsyncIterator[Hints]:
 
 def open_socket(settings: Settings) -> socket.socket:
     """The socket that `foliot up` handed down, or one of our own."""
-    if handed := os.environ.get(API_SOCKET):
+    if handed := os.environ.pop(API_SOCKET, None):
         return socket.socket(fileno=int(handed))
     return bind(settings.host, settings.port)
 
@@ -102,6 +103,5 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def say_out_of_reach(error: BaseException, pause: timedelta) -> None:
-    what = str(error) or type(error).__name__
-    log.warning("database out of reach", error=what, again_in=f"{pause.total_seconds():.1f}s")
+def say_trouble(error: BaseException, pause: timedelta) -> None:
+    log.warning(trouble(error), again_in=f"{pause.total_seconds():.1f}s")

@@ -1,13 +1,12 @@
 """What `foliot doctor` looks at."""
 
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresError, find_binaries
-from foliot.kit.settings import Settings, client_file, find_access
+from foliot.kit.settings import Settings, client_file
 
 
 class Finding(NamedTuple):
@@ -73,15 +72,10 @@ async def _database(settings: Settings) -> str:
 
 
 async def _api() -> str:
-    import aiohttp
+    from foliot.sdk import AsyncFoliot
+    from foliot.sdk.protocol import access_or_fail
 
-    access = find_access(os.environ)
-    if access is None:
-        raise FoliotError("no address known", "start `foliot up` here, or set FOLIOT_URL and FOLIOT_KEY")
-    async with (
-        aiohttp.ClientSession(headers={"Authorization": f"Bearer {access.key}"}) as session,
-        session.get(f"{access.url}/v1/jobs?limit=1") as response,
-    ):
-        if response.status != 200:
-            raise FoliotError(f"{access.url} answered {response.status}", "is FOLIOT_KEY the right key for it?")
+    access = access_or_fail(None, None)
+    async with AsyncFoliot(access.url, access.key, timeout=5) as client:
+        await client.list_jobs(limit=1)
     return f"{access.url} answers, the key is valid"

@@ -5,17 +5,19 @@ from typing import Any
 import click
 import msgspec
 
-from foliot.cli.output import as_json, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
 
-_COLUMNS = {
-    "jobId": "JOB",
-    "name": "NAME",
-    "status": "STATUS",
-    "scheduleType": "TYPE",
-    "nextRunAt": "NEXT RUN",
-    "lastStatus": "LAST RUN",
-}
+_COLUMNS = (
+    Column("jobId", "JOB"),
+    Column("name", "NAME", shrinks=True),
+    Column("status", "STATUS"),
+    Column("scheduleType", "TYPE"),
+    Column("nextRunAt", "NEXT RUN (UTC)"),
+    Column("lastStatus", "LAST RUN", optional=True),
+)
+_NOTHING: Any = object()
 
 
 @click.group()
@@ -25,11 +27,12 @@ def job() -> None:
 
 def payload_option(text: str | None) -> Any:
     if text is None:
-        return None
+        return _NOTHING
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="--payload") from None
+        hint = """try --payload '{"n": 1}', with quotes around the whole"""
+        raise click.BadParameter(f"not JSON: {error}\n  → {hint}", param_hint="--payload") from None
 
 
 def definition(command: Any) -> Any:
@@ -44,8 +47,8 @@ def definition(command: Any) -> Any:
         click.option("--priority", help="critical, high, normal, low or bulk."),
         click.option("--queue", help="Queue whose workers run it."),
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
-        click.option("--max-retries", type=int),
-        click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS"),
+        click.option("--max-retries", type=int, help="How often to try again after a failure."),
+        click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="For each attempt."),
         click.option("--overlap", type=click.Choice(["skip", "allow"]), help="When the previous run is still going."),
     ]
     for option in reversed(options):
@@ -54,17 +57,16 @@ def definition(command: Any) -> Any:
 
 
 def _fields(values: dict[str, Any]) -> dict[str, Any]:
+    """What was given on the command line, and nothing else."""
     labels = values.pop("labels", ())
     for label in labels:
         if "=" not in label:
             raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
-    every = values.get("every")
-    return {
-        **values,
-        "payload": payload_option(values.get("payload")),
-        "every": float(every) if every and every.replace(".", "", 1).isdigit() else every,
-        "labels": dict(label.split("=", 1) for label in labels) or None,
-    }
+    payload = payload_option(values.pop("payload", None))
+    given = {name: value for name, value in values.items() if value is not None}
+    if labels:
+        given["labels"] = dict(label.split("=", 1) for label in labels)
+    return given if payload is _NOTHING else {**given, "payload": payload}
 
 
 @job.command("create")
@@ -80,26 +82,32 @@ def create(name: str, handler: str, json: bool, **values: Any) -> None:
         as_json(made.values)
     else:
         following = made.next_run_at
-        say(f"created {made.id} ({made.schedule_type})" + (f", next run {following}" if following else ""))
+        say(f"created {made.id} ({made.schedule_type})" + (f", next run {instant(following)} UTC" if following else ""))
         if made.schedule_type == "on_demand":
             say(f"run it with: foliot job run {made.id}")
 
 
 @job.command("list")
 @click.option("--status", help="pending, running, completed, failed, cancelled or paused.")
-@click.option("--name")
-@click.option("--label", metavar="NAME=VALUE")
-@click.option("--type", "schedule_type", type=click.Choice(["one_time", "recurring", "on_demand"]))
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@click.option("--name", help="Only jobs of exactly this name.")
+@click.option("--label", metavar="NAME=VALUE", help="Only jobs with this label.")
+@click.option(
+    "--type", "schedule_type", type=click.Choice(["one_time", "recurring", "on_demand"]), help="Only jobs that run so."
+)
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_jobs(json: bool, **query: Any) -> None:
     """List jobs, newest first."""
-    found = [each.values for each in Foliot().list_jobs(**query)]
+    found = Foliot().list_jobs(**query)
     if json:
-        as_json(found)
+        as_json([each.values for each in found])
         return
-    rows = [{**each, "lastStatus": (each["lastRun"] or {}).get("status")} for each in found]
-    table(rows, _COLUMNS, empty="no jobs yet: foliot job create hello https://example.com --every PT1M")
+    rows = [{**each.values, "lastStatus": (each.last_run or {}).get("status")} for each in found]
+    filtered = any(value is not None for name, value in query.items() if name != "limit")
+    first = "no jobs yet: foliot job create hello https://example.com --every PT1M"
+    table(rows, _COLUMNS, empty="no such jobs" if filtered else first)
+    if found.next_cursor:
+        say(f"… the newest {len(rows)}; --limit shows up to 500")
 
 
 @job.command("get")
@@ -112,13 +120,13 @@ def get(job_id: str, json: bool) -> None:
 
 @job.command("edit")
 @click.argument("job_id", metavar="JOB")
-@click.option("--name")
-@click.option("--handler")
+@click.option("--name", help="Another name.")
+@click.option("--handler", help="Another address or function.")
 @definition
 @wants_json
 def edit(job_id: str, json: bool, **values: Any) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
-    fields = {name: value for name, value in _fields(values).items() if value is not None}
+    fields = _fields(values)
     if not fields:
         raise click.UsageError("say what to change, for example --cron '0 9 * * *'")
     _show(Foliot().change_job(job_id, **fields).values, json=json)
@@ -127,18 +135,24 @@ def edit(job_id: str, json: bool, **values: Any) -> None:
 @job.command("run")
 @click.argument("job_id", metavar="JOB")
 @click.option("--payload", help="JSON instead of the job's own payload.")
-@click.option("--priority")
+@click.option("--priority", help="Instead of the job's own.")
 @click.option("--wait", is_flag=True, help="Wait for the run's end; exit 1 unless it completed.")
+@click.option("--timeout", type=float, default=300, show_default=True, metavar="SECONDS", help="Of the wait.")
 @wants_json
-def run(job_id: str, payload: str | None, priority: str | None, wait: bool, json: bool) -> None:
+def run(job_id: str, payload: str | None, priority: str | None, wait: bool, timeout: float, json: bool) -> None:
     """Run a job now, besides its schedule."""
-    started = Foliot().run_job(job_id, payload=payload_option(payload), priority=priority)
+    started = Foliot().run_job(job_id, **_fields({"payload": payload, "priority": priority}))
     if wait:
-        started.wait()
+        try:
+            started.wait(timeout)
+        except TimeoutError as error:
+            raise FoliotError(str(error), f"look again with: foliot run get {started.id}") from None
     if json:
         as_json(started.values)
     else:
         say(f"{started.id} {started.status}" + ("" if wait else f"; watch it with: foliot run get {started.id}"))
+        if wait and started.error_message:
+            record({"error": started.error_message})
     if wait and started.status != "completed":
         raise click.exceptions.Exit(1)
 
@@ -171,4 +185,6 @@ def _show(values: dict[str, Any], *, json: bool) -> None:
     if json:
         as_json(values)
     else:
-        record(values)
+        last = values["lastRun"]
+        summary = last and f"{last['runId']} {last['status']}, {instant(last['finishedAt'])} UTC"
+        record({**values, "lastRun": summary})

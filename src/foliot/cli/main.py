@@ -2,13 +2,12 @@
 
 import importlib
 import os
-import sys
 from typing import Any, Final
 
 import click
 
 from foliot import __version__
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit.settings import Settings
 
 COMMANDS: Final = {
@@ -49,9 +48,10 @@ class Failed(click.ClickException):
     """What went wrong, and below it what to do next."""
 
     def __init__(self, error: FoliotError) -> None:
+        message = f"{error.field}: {error.message}" if isinstance(error, InvalidField) else error.message
         errors = getattr(error, "errors", [])
         hints = [each.hint for each in errors if each.hint] or ([error.hint] if error.hint else [])
-        super().__init__("\n".join([error.message, *(f"  → {hint}" for hint in hints)]))
+        super().__init__("\n".join([message, *(f"  → {hint}" for hint in hints)]))
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -65,5 +65,4 @@ def main(context: click.Context) -> None:
     try:
         context.obj = Settings.read(os.environ)
     except ValueError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(2)
+        raise click.UsageError(str(error)) from None

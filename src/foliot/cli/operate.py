@@ -1,21 +1,28 @@
 """`foliot migrate`, `foliot doctor`, `foliot tenant`: what operators do to the database."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import click
 
 from foliot.cli.output import as_json, say, wants_json
+from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 from foliot.store.database import Database
 
 
 def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]]) -> None:
+    """Do it with a database that can be reached and has the schema of this release."""
     from foliot.cli.compose import dsn_of
+    from foliot.services.health import Health
 
     async def run() -> None:
-        database = await Database.open(dsn_of(settings), size=2)
+        with _explained():
+            database = await Database.open(dsn_of(settings), size=2)
         try:
+            with _explained():
+                await Health(database).check()
             await deed(database)
         finally:
             await database.close()
@@ -23,15 +30,32 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
     asyncio.run(run())
 
 
+@contextmanager
+def _explained() -> Iterator[None]:
+    """A database that cannot be used is a thing to say, not to trace back."""
+    try:
+        yield
+    except FoliotError:
+        raise
+    except Exception as error:
+        what = str(error) or type(error).__name__
+        raise FoliotError(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
+
+
 @click.command()
+@wants_json
 @click.pass_obj
-def migrate(settings: Settings) -> None:
+def migrate(settings: Settings, json: bool) -> None:
     """Bring the database to the schema of this release. Safe to run from several places at once."""
     from foliot.cli.compose import dsn_of
     from foliot.store import migrate as migrations
 
-    applied = asyncio.run(migrations.migrate(dsn_of(settings)))
-    say("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
+    with _explained():
+        applied = asyncio.run(migrations.migrate(dsn_of(settings)))
+    if json:
+        as_json({"applied": applied})
+    else:
+        say("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
 
 
 @click.command()

@@ -1,12 +1,36 @@
 """How the command line shows things: tables for people, JSON for programs."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import re
+import shutil
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 import msgspec
 
+from foliot.wire.codec import CONTROL
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+PIPED: Final = 160
+"""Columns of a table that goes into a pipe or a file."""
+NARROWEST: Final = 12
+"""Columns that text which may be shortened always keeps."""
+_GAP: Final = "  "
+_ELLIPSIS: Final = "…"
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z")
+
+
+class Column(NamedTuple):
+    """One column: what is in it, and what becomes of it when there is no room."""
+
+    field: str
+    heading: str
+    shrinks: bool = False
+    """Shortened with an ellipsis. Ids, instants and statuses never are."""
+    optional: bool = False
+    """Left out, the last one first."""
 
 
 def wants_json(command: Command) -> Command:
@@ -22,35 +46,94 @@ def as_json(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
-def table(rows: Sequence[dict[str, Any]], columns: dict[str, str], *, empty: str) -> None:
-    """Print `columns` (field to heading) of `rows`, or a sentence when there are none."""
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, empty: str) -> None:
+    """Print the rows one a line within the terminal's width, or a sentence when there are none."""
     if not rows:
         say(empty)
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in columns.values():
-        shown.add_column(heading, overflow="fold")
-    for row in rows:
-        shown.add_row(*(_cell(row.get(field)) for field in columns))
-    Console(soft_wrap=False).print(shown)
+    cells = {column: [column.heading, *(_cell(row.get(column.field)) for row in rows)] for column in columns}
+    widths = _fit({column: max(map(_width, texts)) for column, texts in cells.items()}, _columns())
+    for line in zip(*(cells[column] for column in widths), strict=True):
+        shown = (_padded(text, width) for text, width in zip(line, widths.values(), strict=True))
+        say(_GAP.join(shown).rstrip())
 
 
-def record(values: dict[str, Any]) -> None:
-    """Print one thing, a field a line."""
+def record(values: Mapping[str, Any]) -> None:
+    """Print one thing, a field a line; further lines of a text are indented below the first."""
     width = max(len(name) for name in values)
     for name, value in values.items():
-        say(f"{name:<{width}}  {_cell(value)}")
+        first, *further = _text(value, " UTC").splitlines() or [""]
+        say(f"{name:<{width}}{_GAP}{_clean(first)}".rstrip())
+        for line in further:
+            say(f"{'':<{width}}{_GAP}{_clean(line)}".rstrip())
+
+
+def instant(text: str) -> str:
+    """`2026-11-15 20:16:25`, in UTC like everything on the wire."""
+    match = _INSTANT.fullmatch(text)
+    return f"{match[1]} {match[2]}" if match else text
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size((PIPED, 24)).columns
+
+
+def _fit(wanted: dict[Column, int], room: int) -> dict[Column, int]:
+    """Leave out optional columns until the rest fits, then shorten what may be shortened, the widest first."""
+    widths = dict(wanted)
+
+    def excess() -> int:
+        return sum(widths.values()) + len(_GAP) * (len(widths) - 1) - room
+
+    def least() -> int:
+        return excess() - sum(max(0, width - NARROWEST) for column, width in widths.items() if column.shrinks)
+
+    while least() > 0 and (optional := [column for column in widths if column.optional]):
+        del widths[optional[-1]]
+    while excess() > 0:
+        widest = max((c for c in widths if c.shrinks), key=lambda column: widths[column], default=None)
+        if widest is None or widths[widest] <= NARROWEST:
+            break  # whoever has so narrow a terminal must bear lines that wrap: ids are never cut
+        widths[widest] -= 1
+    return widths
+
+
+def _padded(text: str, width: int) -> str:
+    if _width(text) > width:
+        while _width(text) > width - 1:
+            text = text[:-1]
+        text += _ELLIPSIS
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal: East Asian wide characters and most emoji take two."""
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text
+    )
 
 
 def _cell(value: Any) -> str:
+    """One line: the first, or of a traceback the one that names the exception."""
+    text = _text(value)
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
+    if text.startswith("Traceback "):
+        indented = [number for number, line in enumerate(lines) if line.startswith(" ")]
+        return _clean(lines[min(indented[-1] + 1, len(lines) - 1)] if indented else lines[-1])
+    return _clean(lines[0].strip())
+
+
+def _text(value: Any, zone: str = "") -> str:
     match value:
         case None:
             return "-"
         case str():
-            return value
+            shown = instant(value)
+            return shown if shown == value else shown + zone
         case _:
             return msgspec.json.encode(value).decode()
+
+
+def _clean(text: str) -> str:
+    """What comes from elsewhere must not steer the terminal."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", "    "))

@@ -52,17 +52,23 @@ def load_app(name: str) -> "Worker":
     from foliot.sdk.worker import Worker
 
     module, _, attribute = name.partition(":")
+    attribute = attribute or "worker"
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise _bad(f"{name!r} does not look like module:worker")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds strings
     try:
-        found = getattr(importlib.import_module(module), attribute or "worker")
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0] and error.name != module:
-            raise
-        raise click.BadParameter(f"there is no module {module!r} here", param_hint="MODULE:WORKER") from None
-    except AttributeError:
-        raise click.BadParameter(f"{module!r} has no {attribute or 'worker'!r}", param_hint="MODULE:WORKER") from None
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module is there, but not what it imports: its own traceback says most
+        raise _bad(f"there is no module {error.name!r} here") from None
+    found = getattr(imported, attribute, None)
+    if found is None:
+        raise _bad(f"{module!r} has no {attribute!r}")
     if not isinstance(found, Worker):
-        raise click.BadParameter(
-            f"{name!r} is a {type(found).__name__}, not a foliot.Worker", param_hint="MODULE:WORKER"
-        )
+        raise _bad(f"{name!r} is a {type(found).__name__}, not a foliot.Worker")
     return found
+
+
+def _bad(message: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint="MODULE:WORKER")

@@ -4,25 +4,25 @@ from typing import Any
 
 import click
 
-from foliot.cli.output import as_json, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 
-_COLUMNS = {
-    "runId": "RUN",
-    "jobId": "JOB",
-    "handler": "HANDLER",
-    "status": "STATUS",
-    "attempts": "ATTEMPTS",
-    "scheduledAt": "SCHEDULED",
-    "finishedAt": "FINISHED",
-}
-_ATTEMPTS = {
-    "attempt": "ATTEMPT",
-    "status": "STATUS",
-    "startedAt": "STARTED",
-    "finishedAt": "FINISHED",
-    "errorMessage": "ERROR",
-}
+_COLUMNS = (
+    Column("runId", "RUN"),
+    Column("handler", "HANDLER", shrinks=True),
+    Column("status", "STATUS"),
+    Column("attempts", "TRIES"),
+    Column("scheduledAt", "SCHEDULED (UTC)"),
+    Column("finishedAt", "FINISHED (UTC)", optional=True),
+    Column("jobId", "JOB", optional=True),
+)
+_ATTEMPTS = (
+    Column("attempt", "TRY"),
+    Column("status", "STATUS"),
+    Column("startedAt", "STARTED (UTC)"),
+    Column("finishedAt", "FINISHED (UTC)"),
+    Column("errorMessage", "ERROR", shrinks=True),
+)
 
 
 @click.group()
@@ -32,16 +32,20 @@ def run() -> None:
 
 @run.command("list")
 @click.option("--status", help="pending, running, completed, failed, cancelled, skipped or missed.")
-@click.option("--job", metavar="JOB")
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@click.option("--job", metavar="JOB", help="Only runs of this job.")
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_runs(json: bool, **query: Any) -> None:
     """List runs, newest first."""
-    found = [each.values for each in Foliot().list_runs(**query)]
+    found = Foliot().list_runs(**query)
+    rows = [each.values for each in found]
     if json:
-        as_json(found)
-    else:
-        table(found, _COLUMNS, empty="no runs yet")
+        as_json(rows)
+        return
+    filtered = any(value is not None for name, value in query.items() if name != "limit")
+    table(rows, _COLUMNS, empty="no such runs" if filtered else "no runs yet")
+    if found.next_cursor:
+        say(f"… the newest {len(rows)}; --limit shows up to 500")
 
 
 @run.command("get")
@@ -50,7 +54,7 @@ def list_runs(json: bool, **query: Any) -> None:
 def get(run_id: str, json: bool) -> None:
     """Show a run and its attempts."""
     client = Foliot()
-    found, attempts = client.get_run(run_id).values, client.list_attempts(run_id)
+    found, attempts = client.get_run(run_id).values, list(client.list_attempts(run_id))
     if json:
         as_json({**found, "executions": attempts})
         return

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import structlog
 
-from foliot.cli.compose import open_database, open_hints, say_out_of_reach
+from foliot.cli.compose import open_database, open_hints, say_trouble
 from foliot.cli.shell import run_process
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
@@ -58,7 +58,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
 async def repeat(duty: Duty, stop: asyncio.Event, wake: asyncio.Event, found: Callable[[], None]) -> None:
     """Repeat a duty through any outage until `stop`; `found` is told whenever it found work."""
     keep_on: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]] = partial(
-        persist, chance=fair(), stop=stop, say=say_out_of_reach
+        persist, chance=fair(), stop=stop, say=say_trouble
     )
 
     async def rest() -> int:

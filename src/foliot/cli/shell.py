@@ -1,10 +1,11 @@
-"""What every process has around it: a loop, signals, and the watch over its parent."""
+"""What every process has around it: a loop, signals, the watch over its parent, and an end that comes."""
 
 import asyncio
 import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -17,35 +18,73 @@ from foliot.kit.telemetry import start_logging
 
 SUPERVISED: Final = "FOLIOT_SUPERVISED"
 """Set for children of `foliot up`: when their standard input ends, the supervisor is gone, and so are they."""
+LAST_WORDS: Final = 5.0
+"""Seconds that threads get to end after everything else has."""
 
 Main = Callable[[asyncio.Event], Awaitable[None]]
 
 
+class Stopped(Exception):  # noqa: N818 - reads aloud
+    """Told to stop before there was anything to do: a quiet end."""
+
+
 def run_process(name: str, settings: Settings, main: Main) -> None:
-    """Run `main` until it returns; SIGTERM and Ctrl-C set its `stop`. Exits with 1 if Foliot itself says why."""
+    """Run `main` until it returns; SIGTERM and Ctrl-C set its `stop`. Exits with 1 if it fails, having said why."""
     start_logging(process=name, level=settings.log_level, json=settings.log_json)
+    log = structlog.get_logger("foliot")
+    is_child = os.environ.pop(SUPERVISED, None) is not None  # not for what handlers may start
 
     async def shell() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _ending_signals():
             loop.add_signal_handler(number, stop.set)
-        if os.environ.get(SUPERVISED):
+        if is_child:
             loop.add_reader(sys.stdin.fileno(), _on_parent, loop, stop)
         _tune_collector()
-        await main(stop)
+        status = 1
+        try:
+            await main(stop)
+            status = 0
+        finally:
+            _end_in_any_case(status)
 
     try:
         uvloop.run(shell())
-    except FoliotError as error:
-        structlog.get_logger("foliot").error(str(error))
+    except Stopped:
+        return
+    except Exception as error:
+        if (said := _said_on_purpose(error)) is not None:
+            log.error(str(said))  # noqa: TRY400 - it says all
+        else:
+            log.exception("ended by an error that nobody expected")
         sys.exit(1)
+
+
+def _ending_signals() -> list[signal.Signals]:
+    # The end of a terminal ends us too, in good order, unless we were started with nohup.
+    hang_up = [] if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGTERM, signal.SIGINT, *hang_up]
 
 
 def _on_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     if not os.read(sys.stdin.fileno(), 1024):
         loop.remove_reader(sys.stdin.fileno())
         stop.set()
+
+
+def _end_in_any_case(status: int) -> None:
+    """Python waits for its threads, and a handler's thread cannot be stopped: end around whoever overstays."""
+    timer = threading.Timer(LAST_WORDS, os._exit, [status])
+    timer.daemon = True
+    timer.start()
+
+
+def _said_on_purpose(error: BaseException) -> FoliotError | None:
+    """The error that says what to do next, if that is what ended us; task groups wrap it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, FoliotError) else None
 
 
 def _tune_collector() -> None:

@@ -2,33 +2,35 @@
 
 import asyncio
 import os
-import signal
 import socket
-import sys
-from contextlib import suppress
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
-import msgspec
 import structlog
 
-from foliot.cli.compose import API_SOCKET, bind, url_of
-from foliot.cli.shell import SUPERVISED, run_process
-from foliot.domain.errors import FoliotError
+from foliot.cli.child import Child
+from foliot.cli.compose import API_SOCKET, CannotStart, bind, say_trouble, url_of
+from foliot.cli.greeting import greet
+from foliot.cli.home import held, introduce
+from foliot.cli.shell import SUPERVISED, Stopped, run_process
+from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
-from foliot.kit.settings import Access, Settings, client_file
+from foliot.kit.settings import Settings
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database
 from foliot.store.migrate import migrate
+from foliot.store.recovery import persist
 
 log = structlog.get_logger("up")
 
-TENANT: Final = "dev"
-GRACE: Final = 30.0
-"""Seconds that children get to finish; then they are killed. Longer than a worker's own grace period."""
+ORPHANS_MAY_HOLD_THE_PORT: Final = 10.0
+"""Seconds that the API of a killed `foliot up` gets to notice and go away."""
 
 
 @click.command()
@@ -47,180 +49,118 @@ def up(settings: Settings, app: str | None) -> None:
 
 
 async def _up(settings: Settings, app: str | None, stop: asyncio.Event) -> None:
-    listener = bind(settings.host, settings.port)
-    server = None if settings.database_url else _server(settings)
+    # The home first, then the port: a second `foliot up` here hears that it is the second, not that a port is taken.
+    with (
+        held(settings.home) as was_abandoned,
+        closing(await _listen(settings, stop, patient=was_abandoned)) as listener,
+    ):
+        async with _database(settings) as database:
+            await _prepare(settings, database.dsn, listener, stop)
+            await _supervise(settings, app, database, listener, stop)
+
+
+async def _listen(settings: Settings, stop: asyncio.Event, *, patient: bool) -> socket.socket:
+    began = time.monotonic()
+    has_said = False
+    while not stop.is_set():
+        try:
+            return bind(settings.host, settings.port)
+        except CannotStart:
+            if not patient or time.monotonic() - began > ORPHANS_MAY_HOLD_THE_PORT:
+                raise
+        if not has_said:
+            log.info("waiting for the processes of a killed `foliot up` to leave the port", port=settings.port)
+            has_said = True
+        await any_of(stop, within=timedelta(milliseconds=50))
+    raise Stopped
+
+
+class _Running(NamedTuple):
+    """The database; without a server of ours somebody else looks after it."""
+
+    dsn: str
+    server: PostgresServer | None
+
+
+@asynccontextmanager
+async def _database(settings: Settings) -> AsyncIterator[_Running]:
+    if settings.database_url is not None:
+        yield _Running(settings.database_url, None)
+        return
     try:
-        if server is not None:
-            await asyncio.to_thread(_start, server)
-        dsn = settings.database_url or server.dsn  # type: ignore[union-attr]
-        await _prepare(settings, dsn, listener)
-        await _supervise(settings, app, dsn, listener, server, stop)
-    finally:
-        listener.close()
-        if server is not None:
-            log.info("stopping the database")
-            await asyncio.to_thread(server.stop)
-
-
-def _server(settings: Settings) -> PostgresServer:
-    return PostgresServer(
-        settings.home,
-        binaries=find_binaries(settings.postgres_bin),
-        account=settings.postgres_account,
-        log=log.info,
-    )
-
-
-def _start(server: PostgresServer) -> None:
-    try:
-        server.start()
+        server = PostgresServer(
+            settings.home,
+            binaries=find_binaries(settings.postgres_bin),
+            account=settings.postgres_account,
+            log=log.info,
+        )
+        await asyncio.to_thread(server.start)
     except PostgresError as error:
-        raise FoliotError(str(error)) from None
-
-
-async def _prepare(settings: Settings, dsn: str, listener: socket.socket) -> None:
-    """Schema, a tenant to develop with, and the file by which clients on this machine find us."""
-    for name in await migrate(dsn):
-        log.info("applied", migration=name)
-    database = await Database.open(dsn, size=2)
+        raise CannotStart(str(error)) from None
     try:
-        await Health(database).check_server()
-        await _write_client_file(settings, database, listener)
+        yield _Running(server.dsn, server)
     finally:
-        await database.close()
+        log.info("stopping the database")
+        await asyncio.to_thread(server.stop)
 
 
-async def _write_client_file(settings: Settings, database: Database, listener: socket.socket) -> None:
-    file, tenants = client_file(settings.home), Tenants(database)
-    url, key = url_of(listener), None
-    with suppress(OSError, msgspec.MsgspecError):
-        known = msgspec.json.decode(file.read_bytes(), type=Access)
-        key = known.key if await tenants.whose(known.key) else None
-    if key is None:
-        with suppress(FoliotError):  # it exists from an earlier start
-            await tenants.create(TENANT)
-        key = await tenants.issue_key(TENANT, "foliot up")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".new")
-    draft.touch(mode=0o600)
-    draft.chmod(0o600)
-    draft.write_bytes(msgspec.json.encode(Access(url, key)))
-    draft.replace(file)
+async def _prepare(settings: Settings, dsn: str, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Schema, a tenant to develop with, and the file by which clients on this machine find us."""
+
+    async def prepare() -> int:
+        database = await Database.open(dsn, size=2)
+        try:
+            await Health(database).check_server()  # before anything is written to it
+            for name in await migrate(dsn):
+                log.info("applied", migration=name)
+            await introduce(settings.home, url_of(listener), Tenants(database))
+        finally:
+            await database.close()
+        return 1
+
+    if not await persist(prepare, chance=fair(), stop=stop, say=say_trouble):
+        raise Stopped
 
 
 async def _supervise(
-    settings: Settings,
-    app: str | None,
-    dsn: str,
-    listener: socket.socket,
-    server: PostgresServer | None,
-    stop: asyncio.Event,
+    settings: Settings, app: str | None, database: _Running, listener: socket.socket, stop: asyncio.Event
 ) -> None:
     environment = {
         **os.environ,
         SUPERVISED: "1",
         "FOLIOT_HOME": str(settings.home),
-        "FOLIOT_DATABASE_URL": dsn,
-        API_SOCKET: str(listener.fileno()),
+        "FOLIOT_DATABASE_URL": database.dsn,
     }
-    listener.set_inheritable(True)
-    children = [
-        Child("api", ["api"], environment, listener.fileno()),
-        Child("scheduler", ["scheduler"], environment),
-        Child("worker", ["worker", *([app] if app else [])], environment),
-    ]
+    door = listener.fileno()
+    children = (
+        # The socket stays open here while the API is away: who calls meanwhile waits instead of being turned away.
+        Child(["api"], {**environment, API_SOCKET: str(door)}, descriptors=[door]),
+        Child(["scheduler"], environment),
+        Child(["worker", *([app] if app else [])], environment),
+    )
     async with asyncio.TaskGroup() as group:
         for child in children:
             group.create_task(child.keep(stop))
-        if server is not None:
-            group.create_task(_keep_database(server, stop))
-        group.create_task(_greet(settings, listener, stop))
+        if database.server is not None:
+            group.create_task(_keep_database(database.server, stop))
+        group.create_task(greet(settings, listener, stop))
+        group.create_task(_say_when_stopping(stop))
 
 
 async def _keep_database(server: PostgresServer, stop: asyncio.Event) -> None:
     while not stop.is_set():
-        if server.poll() is not None:
+        if server.pid is None:
             log.warning("the database went down; starting it again")
+            began = time.monotonic()
             try:
                 await asyncio.to_thread(server.start)
+                log.info("the database is back", after=f"{time.monotonic() - began:.1f}s")
             except PostgresError as error:
                 log.error("the database does not start", error=str(error))  # noqa: TRY400 - it says all
                 await any_of(stop, within=timedelta(seconds=2))
         await any_of(stop, within=timedelta(milliseconds=100))
 
 
-async def _greet(settings: Settings, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Say where to look next, once the API answers."""
-    host, port = listener.getsockname()[:2]
-    while not stop.is_set():
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(2):
-                reader, writer = await asyncio.open_connection(host, port)
-                writer.write(b"GET /ready HTTP/1.0\r\n\r\n")
-                answer = await reader.readline()
-                writer.close()
-            if b"200" in answer:
-                break
-        await any_of(stop, within=timedelta(milliseconds=50))
-    else:
-        return
-    url = url_of(listener)
-    click.echo(
-        f"\nFoliot is up.\n  API        {url}/v1   (reference: {url}/docs)\n"
-        f"  key        in {client_file(settings.home)}; `foliot` and the SDK find it by themselves\n"
-        f"  try        foliot job create hello {url}/health --every PT10S\n"
-        "             foliot run list\n  stop       Ctrl-C\n",
-        err=True,
-    )
-
-
-class Child:
-    """A process that is started again when it dies."""
-
-    def __init__(
-        self, name: str, arguments: list[str], environment: dict[str, str], descriptor: int | None = None
-    ) -> None:
-        self._name = name
-        self._arguments = arguments
-        self._environment = environment
-        self._descriptors = () if descriptor is None else (descriptor,)
-
-    async def keep(self, stop: asyncio.Event) -> None:
-        """Run the child until `stop`; a child that dies is back in a tenth of a second, then after longer pauses."""
-        pause = 0.1
-        while not stop.is_set():
-            began = asyncio.get_running_loop().time()
-            process = await self._start()
-            died = asyncio.ensure_future(process.wait())
-            stopping = asyncio.ensure_future(stop.wait())
-            await asyncio.wait([died, stopping], return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            if not died.done():
-                await self._end(process, died)
-                return
-            if asyncio.get_running_loop().time() - began > 10:
-                pause = 0.1
-            log.warning("a process ended; starting it again", which=self._name, status=died.result())
-            await any_of(stop, within=timedelta(seconds=pause))
-            pause = min(pause * 2, 5.0)
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "foliot",
-            *self._arguments,
-            env=self._environment,
-            stdin=asyncio.subprocess.PIPE,  # its end tells the child that we are gone
-            pass_fds=self._descriptors,
-            start_new_session=True,  # Ctrl-C reaches us alone; we stop the children in order
-        )
-
-    async def _end(self, process: asyncio.subprocess.Process, died: "asyncio.Future[int]") -> None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            await asyncio.wait_for(asyncio.shield(died), GRACE)
-        except TimeoutError:
-            log.warning("a process did not finish in time; killing it", which=self._name)
-            process.kill()
-            await died
+async def _say_when_stopping(stop: asyncio.Event) -> None:
+    await stop.wait()
+    log.info("stopping; runs under way may finish")

@@ -33,16 +33,17 @@ class Advance(msgspec.Struct, frozen=True):
         return through
 
 
-def advance(recurrence: Recurrence, *, cursor: datetime, next_at: datetime, now: datetime) -> Advance:
-    """Decide about `next_at`, which has come up; `cursor` is the last instant dealt with before it."""
+def advance(recurrence: Recurrence, *, next_at: datetime, now: datetime) -> Advance:
+    """Decide about `next_at`, which has come up, and about what followed it and is late too."""
     if now - next_at <= GRACE:
         return Advance(next_at, None, None, 0, next_fire(recurrence, next_at))
-    late = gap(recurrence, after=cursor, until=now, most=MOST_COUNTED)
-    if late is None:
-        raise ValueError("nothing has come up")
-    after = next_fire(recurrence, late.last)
-    if now - late.last > WINDOW:
-        return Advance(None, late.first, late.last, late.count, after)
-    if late.first == late.last:
-        return Advance(late.last, None, None, 0, after)
-    return Advance(late.last, late.first, late.last - timedelta(microseconds=1), late.count - 1, after)
+    # What is still within its grace is left for the next time: it is on time.
+    further = gap(recurrence, after=next_at, until=now - GRACE - datetime.resolution, most=MOST_COUNTED)
+    last = next_at if further is None else further.last
+    count = 1 if further is None else 1 + further.count
+    after = next_fire(recurrence, last)
+    if now - last > WINDOW:
+        return Advance(None, next_at, last, count, after)
+    if further is None:
+        return Advance(last, None, None, 0, after)
+    return Advance(last, next_at, last - datetime.resolution, count - 1, after)

@@ -10,6 +10,7 @@ from foliot.domain.errors import InvalidField
 LONGEST_URL: Final = 2_048
 _NUMERIC_LABEL: Final = re.compile(r"\d+|0[xX][0-9a-fA-F]*")
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}))*\.?")
+_BRACKETED: Final = re.compile(r"\[[^\[\]]*\](:[0-9]*)?")
 
 
 def check_url(url: str, field: str = "handler") -> str:
@@ -20,7 +21,7 @@ def check_url(url: str, field: str = "handler") -> str:
     """
     if len(url) > LONGEST_URL:
         raise InvalidField(field, f"the address is longer than {LONGEST_URL} characters")
-    if any(character.isspace() or ord(character) < 33 or character == "\\" for character in url):
+    if any(character.isspace() or ord(character) < 33 or character in "\\\x7f" for character in url):
         raise InvalidField(field, "the address contains white space or control characters", "percent-encode them")
     try:
         parts = urlsplit(url)
@@ -33,17 +34,24 @@ def check_url(url: str, field: str = "handler") -> str:
         raise InvalidField(field, "the address contains credentials", "send them as a header instead")
     if port == 0:
         raise InvalidField(field, "port 0 cannot be called")
-    _check_host(parts.hostname, bracketed="[" in parts.netloc, field=field)
+    if "[" in parts.netloc:
+        _check_ipv6(parts.netloc, parts.hostname, field)
+    else:
+        _check_host(parts.hostname, field)
     return url
 
 
-def _check_host(host: str, *, bracketed: bool, field: str) -> None:
-    if bracketed:
-        try:
-            ipaddress.IPv6Address(host)
-        except ValueError:
-            raise InvalidField(field, f"[{host}] is not an IPv6 address") from None
-        return
+def _check_ipv6(netloc: str, host: str, field: str) -> None:
+    """Only the address between the brackets, and a port after them; parsers disagree about anything else."""
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        address = None
+    if address is None or address.scope_id is not None or not _BRACKETED.fullmatch(netloc):
+        raise InvalidField(field, f"{netloc!r} is not an IPv6 address", "write it like http://[2001:db8::1]:8080/")
+
+
+def _check_host(host: str, field: str) -> None:
     if not _HOST.fullmatch(host):
         raise InvalidField(field, f"{host!r} is not a host name", "use letters, digits, hyphens and dots (IDNA form)")
     # A name whose last label is a number is an address to every resolver; only the plain dotted form is let through.

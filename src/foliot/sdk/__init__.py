@@ -1,8 +1,22 @@
 """What applications import: a client to hand work in, a worker to serve it."""
 
-from foliot.sdk.client import AsyncFoliot, Foliot, Job, Run
+from foliot.sdk.aio import AsyncFoliot
+from foliot.sdk.client import Foliot
 from foliot.sdk.context import Context, Permanent
 from foliot.sdk.protocol import ApiError, NotConfigured
+from foliot.sdk.records import AsyncRun, Items, Job, Run
 from foliot.sdk.worker import Worker
 
-__all__ = ["ApiError", "AsyncFoliot", "Context", "Foliot", "Job", "NotConfigured", "Permanent", "Run", "Worker"]
+__all__ = [
+    "ApiError",
+    "AsyncFoliot",
+    "AsyncRun",
+    "Context",
+    "Foliot",
+    "Items",
+    "Job",
+    "NotConfigured",
+    "Permanent",
+    "Run",
+    "Worker",
+]

@@ -1,89 +1,15 @@
-"""The clients: the same names, with `await` on `AsyncFoliot` and without on `Foliot`."""
+"""The client that waits for each answer."""
 
-import asyncio
 import http.client
-import time
 import urllib.error
 import urllib.request
-from datetime import datetime, timedelta
-from types import TracebackType
-from typing import Any, Final, Self
+from datetime import datetime
+from typing import Any
 
-import aiohttp
-
-from foliot.sdk import protocol
-from foliot.sdk.protocol import ApiError, Request, body_of, camel, path, timing
-
-_OVER: Final = frozenset({"completed", "failed", "cancelled", "skipped", "missed"})
-
-
-class _Record:
-    """An answer of the API, with its fields as attributes in Python's spelling."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.values = values
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.values[camel(name)]
-        except KeyError:
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}") from None
-
-    def __repr__(self) -> str:
-        shown = {name: self.values[name] for name in ("jobId", "runId", "name", "status") if name in self.values}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
-
-
-class Job(_Record):
-    """A job as it stood when it was read."""
-
-    @property
-    def id(self) -> str:
-        return str(self.values["jobId"])
-
-
-class Run(_Record):
-    """A run as it stood when it was read; `wait` and `refresh` read it again."""
-
-    def __init__(self, values: dict[str, Any], client: "Foliot | None" = None) -> None:
-        super().__init__(values)
-        self._client = client
-
-    @property
-    def id(self) -> str:
-        return str(self.values["runId"])
-
-    @property
-    def is_over(self) -> bool:
-        return self.values.get("status") in _OVER
-
-    def refresh(self) -> Self:
-        if self._client is None:
-            raise TypeError("this run came from AsyncFoliot: use `await client.get_run(run.id)`")
-        self.values = self._client.get_run(self.id).values
-        return self
-
-    def wait(self, timeout: float = 300) -> Self:
-        """Wait for the run's end, up to `timeout` seconds, then TimeoutError."""
-        end, pause = time.monotonic() + timeout, 0.02
-        while not self.refresh().is_over:
-            if time.monotonic() > end:
-                raise TimeoutError(f"{self.id} is still {self.status} after {timeout:g} s")
-            time.sleep(pause)
-            pause = min(pause * 1.5, 1.0)
-        return self
-
-
-def _submission(
-    handler: str | dict[str, Any],
-    payload: Any,
-    delay: str | float | timedelta | None,
-    at: datetime | None,
-    key: str | None,
-    policy: dict[str, Any],
-) -> Request:
-    body = body_of({"handler": handler, "payload": payload, **timing(delay=delay, at=at), **policy})
-    return Request("POST", path("runs"), body, key)
+from foliot.sdk import calls, protocol
+from foliot.sdk.calls import Delay, Handler
+from foliot.sdk.protocol import Request
+from foliot.sdk.records import Items, Job, Run
 
 
 class Foliot:
@@ -94,11 +20,11 @@ class Foliot:
         self._timeout = timeout
 
     def request(self, request: Request) -> Any:
-        address = self._access.url + request.path
-        if not address.startswith(("http://", "https://")):
-            raise ApiError(0, f"{self._access.url} is not an http(s) address", "correct FOLIOT_URL")
         call = urllib.request.Request(  # noqa: S310 - the scheme was checked
-            address, data=request.body, method=request.method, headers=request.headers(self._access)
+            self._access.url + request.path,
+            data=request.body,
+            method=request.method,
+            headers=request.headers(self._access),
         )
         try:
             with urllib.request.urlopen(call, timeout=self._timeout) as response:  # noqa: S310 - as above
@@ -107,138 +33,83 @@ class Foliot:
             with error:
                 return protocol.unpack(error.code, error.read())
         except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, f"{self._access.url} cannot be reached: {error}", "is `foliot up` running?") from None
+            raise protocol.unreachable(self._access, error) from None
 
     def submit(
         self,
-        handler: str | dict[str, Any],
+        handler: Handler,
         payload: Any = None,
         *,
-        delay: str | float | timedelta | None = None,
+        delay: Delay = None,
         at: datetime | None = None,
         idempotency_key: str | None = None,
         **policy: Any,
     ) -> Run:
         """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns."""
-        request = _submission(handler, payload, delay, at, idempotency_key, policy)
-        return Run({**self.request(request), "status": "pending"}, self)
+        return self._submitted(calls.submit(handler, payload, delay, at, idempotency_key, policy))
 
-    def create_job(
-        self, name: str, handler: str | dict[str, Any], *, idempotency_key: str | None = None, **fields: Any
-    ) -> Job:
-        body = body_of({"name": name, "handler": handler, **fields})
-        return Job(self.request(Request("POST", path("jobs"), body, idempotency_key)))
+    def create_job(self, name: str, handler: Handler, *, idempotency_key: str | None = None, **fields: Any) -> Job:
+        return Job(self.request(calls.create_job(name, handler, idempotency_key, fields)))
 
-    def put_job(self, key: str, name: str, handler: str | dict[str, Any], **fields: Any) -> Job:
+    def put_job(self, key: str, name: str, handler: Handler, **fields: Any) -> Job:
         """Create the job of this key, or make it what is given here."""
-        body = body_of({"name": name, "handler": handler, **fields})
-        return Job(self.request(Request("PUT", path("jobs", "by-key", key), body)))
+        return Job(self.request(calls.put_job(key, name, handler, fields)))
 
     def get_job(self, job: str) -> Job:
-        return Job(self.request(Request("GET", path("jobs", job))))
+        return Job(self.request(calls.get("jobs", job)))
 
-    def list_jobs(self, **query: Any) -> list[Job]:
-        return [Job(each) for each in self.request(Request("GET", path("jobs", **query)))["items"]]
+    def list_jobs(self, **query: Any) -> Items[Job]:
+        page = self.request(calls.get("jobs", **query))
+        return Items(map(Job, page["items"]), page["nextCursor"])
 
     def change_job(self, job: str, **fields: Any) -> Job:
-        return Job(self.request(Request("PATCH", path("jobs", job), body_of(fields))))
+        """Change these fields; None takes one away."""
+        return Job(self.request(calls.change_job(job, fields)))
 
     def pause_job(self, job: str) -> Job:
-        return Job(self.request(Request("POST", path("jobs", job, verb=":pause"))))
+        return Job(self.request(calls.operate(job, "pause")))
 
     def resume_job(self, job: str) -> Job:
-        return Job(self.request(Request("POST", path("jobs", job, verb=":resume"))))
+        return Job(self.request(calls.operate(job, "resume")))
 
     def cancel_job(self, job: str) -> Job:
-        return Job(self.request(Request("DELETE", path("jobs", job))))
+        return Job(self.request(calls.operate(job, "cancel")))
 
     def run_job(
-        self, job: str, *, delay: str | float | timedelta | None = None, at: datetime | None = None, **fields: Any
-    ) -> Run:
-        body = body_of({**timing(delay=delay, at=at), **fields})
-        return Run({**self.request(Request("POST", path("jobs", job, verb=":run"), body)), "status": "pending"}, self)
-
-    def get_run(self, run: str) -> Run:
-        return Run(self.request(Request("GET", path("runs", run))), self)
-
-    def list_runs(self, **query: Any) -> list[Run]:
-        return [Run(each, self) for each in self.request(Request("GET", path("runs", **query)))["items"]]
-
-    def list_attempts(self, run: str) -> list[dict[str, Any]]:
-        return list(self.request(Request("GET", path("runs", run, "attempts")))["items"])
-
-
-class AsyncFoliot:
-    """Talks to Foliot without blocking the loop: `async with AsyncFoliot() as client`."""
-
-    def __init__(self, url: str | None = None, key: str | None = None, *, timeout: float = 30) -> None:
-        self._access = protocol.access_or_fail(url, key)
-        self._timeout = aiohttp.ClientTimeout(total=timeout)
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-    async def request(self, request: Request) -> Any:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout)
-        try:
-            async with self._session.request(
-                request.method,
-                self._access.url + request.path,
-                data=request.body,
-                headers=request.headers(self._access),
-            ) as response:
-                return protocol.unpack(response.status, await response.read())
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise ApiError(0, f"{self._access.url} cannot be reached: {error}", "is `foliot up` running?") from None
-
-    async def submit(
         self,
-        handler: str | dict[str, Any],
-        payload: Any = None,
+        job: str,
         *,
-        delay: str | float | timedelta | None = None,
+        delay: Delay = None,
         at: datetime | None = None,
         idempotency_key: str | None = None,
-        **policy: Any,
+        **fields: Any,
     ) -> Run:
-        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns."""
-        request = _submission(handler, payload, delay, at, idempotency_key, policy)
-        return Run({**await self.request(request), "status": "pending"})
+        """Run a job besides its schedule, with `payload` and `priority` of its own if given."""
+        return self._submitted(calls.run_job(job, delay, at, idempotency_key, fields))
 
-    async def create_job(
-        self, name: str, handler: str | dict[str, Any], *, idempotency_key: str | None = None, **fields: Any
-    ) -> Job:
-        body = body_of({"name": name, "handler": handler, **fields})
-        return Job(await self.request(Request("POST", path("jobs"), body, idempotency_key)))
+    def list_executions(self, job: str, **query: Any) -> Items[dict[str, Any]]:
+        """The attempts of a job's runs, newest first."""
+        page = self.request(calls.get("jobs", job, "executions", **query))
+        return Items(page["items"], page["nextCursor"])
 
-    async def put_job(self, key: str, name: str, handler: str | dict[str, Any], **fields: Any) -> Job:
-        """Create the job of this key, or make it what is given here."""
-        body = body_of({"name": name, "handler": handler, **fields})
-        return Job(await self.request(Request("PUT", path("jobs", "by-key", key), body)))
+    def get_run(self, run: str) -> Run:
+        return Run(self._read(run), self._read)
 
-    async def get_job(self, job: str) -> Job:
-        return Job(await self.request(Request("GET", path("jobs", job))))
-
-    async def get_run(self, run: str) -> Run:
-        return Run(await self.request(Request("GET", path("runs", run))))
-
-    async def wait(self, run: str, timeout: float = 300) -> Run:  # noqa: ASYNC109 - the same word as in Foliot
+    def wait(self, run: str, timeout: float = 300) -> Run:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
-        async with asyncio.timeout(timeout):
-            pause = 0.02
-            while not (seen := await self.get_run(run)).is_over:
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, 1.0)
-            return seen
+        return self.get_run(run).wait(timeout)
+
+    def list_runs(self, **query: Any) -> Items[Run]:
+        page = self.request(calls.get("runs", **query))
+        return Items((Run(each, self._read) for each in page["items"]), page["nextCursor"])
+
+    def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
+        """The attempts of a run, newest first."""
+        page = self.request(calls.get("runs", run, "attempts", **query))
+        return Items(page["items"], page["nextCursor"])
+
+    def _submitted(self, request: Request) -> Run:
+        return Run({**self.request(request), "status": "pending"}, self._read)
+
+    def _read(self, run: str) -> dict[str, Any]:
+        return dict(self.request(calls.get("runs", run)))

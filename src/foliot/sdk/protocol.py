@@ -1,17 +1,17 @@
 """How requests and answers look, whichever client carries them."""
 
 import os
-from datetime import datetime, timedelta
-from typing import Any
-from urllib.parse import quote, urlencode
+import re
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from foliot.domain.duration import format_duration
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit.settings import Access, find_access
-from foliot.wire.codec import rfc3339
 from foliot.wire.views import FieldError, Problem
+
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
 class NotConfigured(FoliotError):  # noqa: N818 - reads aloud
@@ -38,36 +38,49 @@ class Request(msgspec.Struct, frozen=True):
         if self.body is not None:
             headers["Content-Type"] = "application/json"
         if self.key is not None:
+            if not _VISIBLE.fullmatch(self.key):
+                raise InvalidField("idempotency_key", "is not visible ASCII", "a random UUID does well")
             headers["Idempotency-Key"] = self.key
         return headers
 
 
 def access_or_fail(url: str | None, key: str | None) -> Access:
-    found = Access(url.rstrip("/"), key) if url and key else find_access(os.environ)
+    """Where Foliot is and who calls: what is given, else the environment, else what `foliot up` left here."""
+    given = {name: text.strip() for name, text in (("FOLIOT_URL", url), ("FOLIOT_KEY", key)) if text}
+    found = find_access({**os.environ, **given})
     if found is None:
         raise NotConfigured(
             "no Foliot was found from here",
             "start one with `foliot up` in this folder, or set FOLIOT_URL and FOLIOT_KEY",
         )
-    return found
+    parts = urlsplit(found.url.strip())
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise NotConfigured(f"{found.url!r} is not an http(s) address", "correct FOLIOT_URL")
+    if not _VISIBLE.fullmatch(found.key.strip()):
+        raise NotConfigured("the key contains what no key has", "correct FOLIOT_KEY")
+    return Access(found.url.strip(), found.key.strip())
+
+
+def unreachable(access: Access, error: Any) -> ApiError:
+    error = getattr(error, "reason", None) or getattr(error, "os_error", None) or error  # what the libraries wrap
+    timed_out = "no answer in time" if isinstance(error, TimeoutError) else ""
+    reason = timed_out or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return ApiError(0, f"{access.url} cannot be reached: {reason}", "is `foliot up` running?")
 
 
 def unpack(status: int, body: bytes) -> Any:
     """The value of an answer, or ApiError with what the API said."""
     if 200 <= status < 300:
-        return msgspec.json.decode(body) if body else None
+        try:
+            return msgspec.json.decode(body) if body else None
+        except msgspec.DecodeError:
+            hint = "is FOLIOT_URL the address of Foliot?"
+            raise ApiError(status, f"answered what is not JSON: {body[:200].decode(errors='replace')}", hint) from None
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.MsgspecError:
         raise ApiError(status, f"answered {status}: {body[:200].decode(errors='replace')}") from None
     raise ApiError(status, problem.detail, problem.hint, problem.errors)
-
-
-def body_of(values: dict[str, Any]) -> bytes:
-    """Keyword arguments in Python's spelling as a JSON object in the wire's; what is None is left out."""
-    return msgspec.json.encode(
-        {camel(name): value for name, value in values.items() if value is not None}, enc_hook=_encode
-    )
 
 
 def camel(name: str) -> str:
@@ -79,15 +92,3 @@ def path(*parts: str, verb: str = "", **query: Any) -> str:
     given = {camel(name): value for name, value in query.items() if value is not None}
     address = "/v1/" + "/".join(quote(part, safe="") for part in parts) + verb
     return f"{address}?{urlencode(given)}" if given else address
-
-
-def timing(*, delay: str | float | timedelta | None, at: datetime | None) -> dict[str, Any]:
-    """When a run shall start, as the wire wants it."""
-    return {
-        "delay": format_duration(delay) if isinstance(delay, timedelta) else delay,
-        "run_at": None if at is None else rfc3339(at),
-    }
-
-
-def _encode(value: Any) -> Any:
-    raise NotImplementedError(f"a {type(value).__name__} cannot be sent as JSON")

@@ -1,13 +1,23 @@
 """The worker as an application writes it: functions with names, and when they run."""
 
-import re
+import hashlib
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgspec
+import structlog
+
 from foliot.domain.errors import InvalidField
 from foliot.domain.spec import FUNCTION_NAME
+from foliot.sdk.calls import put_job
+from foliot.wire.jobs import JobBody, draft_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+log = structlog.get_logger("worker")
+
+_LONGEST_KEY = 63
 
 
 class Task:
@@ -24,8 +34,11 @@ class Task:
 
     @property
     def key(self) -> str:
-        """The key of the job that the schedule is declared as."""
-        return "task/" + re.sub(r"[^A-Za-z0-9._/-]", "-", self.name)[:58]
+        """The key of the job that the schedule is declared as; its own for every name, however long."""
+        key = f"task/{self.name}"
+        if len(key) <= _LONGEST_KEY:
+            return key
+        return f"{key[: _LONGEST_KEY - 17]}-{hashlib.sha256(self.name.encode()).hexdigest()[:16]}"
 
 
 class Worker:
@@ -42,19 +55,26 @@ class Worker:
         *,
         name: str | None = None,
         cron: str | None = None,
-        every: str | float | None = None,
+        every: Any = None,
         **fields: Any,
     ) -> Any:
-        """Register a function `(ctx, payload)`. With `cron` or `every` it also gets a job, kept up to date by key."""
+        """Register a function `(ctx, payload)`. With `cron` or `every` it also gets a job, kept up to date by key.
+
+        What is wrong with a schedule is told here, not when the worker starts.
+        """
 
         def register(function: Function) -> Function:
-            chosen = name or function.__name__
+            chosen = str(name or getattr(function, "__name__", ""))
             if not FUNCTION_NAME.fullmatch(chosen):
-                raise InvalidField("name", f"{chosen!r} cannot name a function", "letters, digits, '.', '_' and '-'")
+                hint = "pass name=: letters, digits, '.', '_' and '-'"
+                raise InvalidField("name", f"{chosen!r} cannot name a function", hint)
             if chosen in self.tasks:
                 raise InvalidField("name", f"two functions are called {chosen!r}", "give one of them another name")
+            _check_signature(chosen, function)
             schedule = {"cron_expression": cron, "every": every, **fields}
-            self.tasks[chosen] = Task(chosen, function, {k: v for k, v in schedule.items() if v is not None})
+            task = Task(chosen, function, {k: v for k, v in schedule.items() if v is not None})
+            _check_schedule(task)
+            self.tasks[chosen] = task
             return function
 
         return register if function is None else register(function)
@@ -64,3 +84,26 @@ class Worker:
         from foliot.cli.serve_worker import serve_worker  # noqa: PLC0415 - the one late import: the cli wires processes
 
         serve_worker(self)
+
+
+def _check_signature(name: str, function: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        raise InvalidField(
+            "function", f"{name!r} cannot be called with (ctx, payload)", "give it two parameters"
+        ) from None
+    except ValueError:  # built in: it does not tell
+        return
+
+
+def _check_schedule(task: Task) -> None:
+    if not task.is_scheduled:
+        if task.fields:
+            log.warning("options without cron or every: pass them to submit", function=task.name, unused=[*task.fields])
+        return
+    body = put_job(task.key, task.name, task.name, task.fields).body
+    try:
+        draft_of(msgspec.json.decode(body or b"", type=JobBody))
+    except msgspec.ValidationError as error:
+        raise InvalidField("task", f"{task.name!r} has a bad option: {error}", "see /docs for a job's fields") from None

@@ -11,7 +11,7 @@ from foliot.store.database import Connection, Database, Row
 from foliot.store.jobs import Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key
 from foliot.store.specs import SpecBook, SpecRef
-from foliot.store.submission import Answer, NewRun, Once, first_answer, plan, remember
+from foliot.store.submission import Answer, NewRun, Once, first_answer, plan, recall, remember
 
 ONE_TIME_ORIGIN = 1
 _TRIES = 5
@@ -52,8 +52,17 @@ class Control:
                     await _answer_once(connection, Once(tenant, key, Answer(fingerprint, body)))
         except _RepeatedError as repeated:
             return first_answer(repeated.first, fingerprint)
+        except Conflict:
+            # The job that is in the way may be the one that this very call made, the first time.
+            if key is None or (first := await self._first_answer(tenant, key)) is None:
+                raise
+            return first_answer(first, fingerprint)
         self._hint(DUE)
         return body
+
+    async def _first_answer(self, tenant: int, key: str) -> Answer | None:
+        async with self._database.connection() as connection:
+            return (await recall(connection, [(tenant, key)])).get((tenant, key))
 
     async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
         """Create the job of this key, or change it; also says whether it is new."""
@@ -63,8 +72,15 @@ class Control:
             return await self.change(tenant, job, edit), False
         draft = edit(None)
         spec = await self._specs.intern(tenant, draft.spec)
-        async with self._database.transaction() as connection:
-            row = await self._insert(connection, spec, draft)
+        try:
+            async with self._database.transaction() as connection:
+                row = await self._insert(connection, spec, draft)
+        except Conflict:  # somebody else has just created it
+            async with self._database.connection() as connection:
+                job = await find_job_by_key(connection, tenant, key)
+            if job is None:
+                raise
+            return await self.change(tenant, job, edit), False
         self._hint(DUE)
         return row, True
 
@@ -79,7 +95,7 @@ class Control:
                     after = await self._read(connection, tenant, job)
                     break
         else:
-            raise Conflict("others keep changing this job", "read it again and repeat the change")
+            raise _too_many_changes()
         self._hint(DUE)
         return after
 
@@ -96,19 +112,25 @@ class Control:
 
     async def resume(self, tenant: int, job: int, draft_of: Callable[[JobRow], Draft]) -> JobRow:
         """Open the gate again: instants from now on fire, and what was held goes on."""
-        async with self._database.transaction() as connection:
-            standing = await self._lock(connection, tenant, job)
-            _refuse_if_over(standing)
-            if standing.gate is Gate.PAUSED:
-                await jobs.set_gate(connection, tenant, job, Gate.OPEN)
+        for _ in range(_TRIES):
+            before = await self.read(tenant, job)
+            draft = draft_of(before)
+            spec = await self._specs.intern(tenant, draft.spec)
+            async with self._database.transaction() as connection:
+                locked = await jobs.lock_schedules(connection, [before.schedule])
+                standing = await self._lock_job(connection, tenant, job)
+                if standing.version != before.version:
+                    continue
+                _refuse_if_over(standing)
+                if standing.gate is Gate.PAUSED:
+                    await jobs.set_gate(connection, tenant, job, Gate.OPEN)
+                    if before.schedule is not None:
+                        await jobs.subscribe(connection, job, spec, draft, locked[before.schedule], standing.now)
+                    await jobs.unblock_runs(connection, job)
                 row = await self._read(connection, tenant, job)
-                if standing.schedule is not None:
-                    draft = draft_of(row)
-                    locked = await jobs.lock_schedules(connection, [standing.schedule])
-                    spec = await self._specs.intern(tenant, draft.spec)
-                    await jobs.subscribe(connection, job, spec, draft, locked[standing.schedule], standing.now)
-                await jobs.unblock_runs(connection, job)
-            row = await self._read(connection, tenant, job)
+                break
+        else:
+            raise _too_many_changes()
         self._hint(DUE)
         return row
 
@@ -136,11 +158,15 @@ class Control:
         """Lock the schedule, then the job: the order in which firing takes them."""
         row = await self._read(connection, tenant, job)
         await jobs.lock_schedules(connection, [row.schedule])
+        standing = await self._lock_job(connection, tenant, job)
+        if standing.schedule != row.schedule:
+            raise Conflict("the job was changed at the same moment", "repeat the call")
+        return standing
+
+    async def _lock_job(self, connection: Connection, tenant: int, job: int) -> Standing:
         standing = await jobs.lock_job(connection, tenant, job)
         if standing is None:
             raise NotFound("there is no such job")
-        if standing.schedule != row.schedule:
-            raise Conflict("the job was changed at the same moment", "repeat the call")
         return standing
 
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
@@ -153,6 +179,9 @@ class Control:
         now = max([standing.now, *(row["cursor"] for row in locked.values() if row["id"] == before.schedule)])
         if standing.gate is Gate.CANCELLED:
             raise Conflict("the job is cancelled", "create a new one")
+        if standing.ended_state is not None and draft.kind is Kind.ONE_TIME and draft.timing == before.timing:
+            await jobs.update_job(connection, before.id, spec, draft, None, standing.run)  # its instant has been
+            return True
         await jobs.unsubscribe(connection, before.id, now, closed=False)
         if standing.run is not None and standing.ended_state is None:
             await self._take_back(connection, standing.run)
@@ -192,6 +221,10 @@ class Control:
         if row is None:
             raise NotFound("there is no such job")
         return row
+
+
+def _too_many_changes() -> Conflict:
+    return Conflict("others keep changing this job", "read it again and repeat the change")
 
 
 def _refuse_if_over(standing: Standing) -> None:

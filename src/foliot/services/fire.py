@@ -34,6 +34,7 @@ class Firer:
         self._line = database.line(hot=False)
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
+        self._abreast = MOST_SCHEDULES
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do."""
@@ -68,12 +69,15 @@ class Firer:
             if len(self._known) > 200_000:
                 self._known.clear()
             recurrence = self._known[due.key] = parse_key(due.key)
-        return advance(recurrence, cursor=due.cursor, next_at=due.next_at, now=now or due.now)
+        return advance(recurrence, next_at=due.next_at, now=now or due.now)
 
     async def _make_runs(self) -> int:
-        firings = _as_many_as_fit(await open_firings(self._line, MOST_SCHEDULES, CHUNK))
-        if not firings:
+        found = await open_firings(self._line, self._abreast, CHUNK)
+        if not found:
             return 0
+        firings = _as_many_as_fit(found)
+        # Large ones are asked for few at a time: to find the end of its next chunk, each one's members are walked.
+        self._abreast = MOST_SCHEDULES if len(firings) == len(found) else 2 * len(firings)
         counts, weights = await firing_flows(self._line, firings)
         ranks = await reserve(self._ranks, counts, weights, CHUNK)
         async with self._line.borrow(atomic=True) as connection:

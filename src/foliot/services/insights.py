@@ -85,7 +85,7 @@ class Insights:
         rows = await reading.list_attempts(
             self._database, tenant, job=job, run=run, below=_attempt_of(cursor), limit=limit + 1
         )
-        return _page(rows, limit, attempt_view, lambda row: f"{encode('c', row.run)}.{row.attempt}")
+        return _page(rows, limit, attempt_view, lambda row: f"{encode('c', row.run)}.{row.fence}")
 
 
 def job_view(tenant: str, row: JobRow) -> JobView:
@@ -154,7 +154,7 @@ def run_view(row: RunRow) -> RunView:
 def attempt_view(row: AttemptRow) -> AttemptView:
     run = encode("run", row.run)
     return AttemptView(
-        execution_id=f"exe_{run.removeprefix('run_')}_{row.attempt}",
+        execution_id=f"exe_{run.removeprefix('run_')}_{row.fence}",
         run_id=run,
         job_id=_job_id(row.job),
         attempt=row.attempt,
@@ -215,10 +215,10 @@ def _id_of(cursor: str | None) -> int:
 def _attempt_of(cursor: str | None) -> tuple[int, int]:
     if cursor is None:
         return NEWEST, 0
-    run, _, attempt = cursor.partition(".")
-    if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 6):
+    run, _, fence = cursor.partition(".")
+    if not (fence.isascii() and fence.isdigit() and len(fence) < 19):
         raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
-    return _id_of(run), int(attempt)
+    return _id_of(run), int(fence)
 
 
 def _states(status: str | None, state: str | None) -> list[int] | None:

@@ -23,20 +23,24 @@ class Reaper:
     def __init__(
         self, database: Database, lease: timedelta = LEASE, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._line = database.line(hot=False)
+        self._line = database.line()
         self._lease = lease
         self._monotonic = monotonic
         self._contact_since: float | None = None
         self._last_contact = 0.0
+        self._last_uptime = timedelta()
 
     async def run_once(self) -> int:
         """Bury and reap once; how many claims were taken back."""
         try:
-            up = await uptime(self._line)
+            return await self._bury_and_reap()
         except BaseException:
             self._contact_since = None
             raise
-        if self._may_judge() and up >= self._lease and (dead := await bury(self._line, self._lease)):
+
+    async def _bury_and_reap(self) -> int:
+        up = await uptime(self._line)
+        if self._may_judge(up) and up >= self._lease and (dead := await bury(self._line, self._lease)):
             log.warning("workers fell silent", workers=len(dead))
         reaped = await reap(self._line)
         if reaped.claims:
@@ -50,10 +54,13 @@ class Reaper:
     async def close(self) -> None:
         await self._line.close()
 
-    def _may_judge(self) -> bool:
+    def _may_judge(self, up: timedelta) -> bool:
         now = self._monotonic()
-        # A pause of a third of the lease between two looks means that we were not running: start counting anew.
-        if self._contact_since is None or now - self._last_contact > self._lease.total_seconds() / 3:
+        # A pause of a third of the lease between two looks means that we were not running: start counting anew. The
+        # server's clock is asked as well: ours stands still while the machine sleeps, and leases end by the server's,
+        # which may have been set forward.
+        ours, theirs = timedelta(seconds=now - self._last_contact), up - self._last_uptime
+        if self._contact_since is None or max(ours, theirs) > self._lease / 3 or theirs < timedelta():
             self._contact_since = now
-        self._last_contact = now
+        self._last_contact, self._last_uptime = now, up
         return now - self._contact_since >= self._lease.total_seconds()

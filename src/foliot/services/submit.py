@@ -11,7 +11,7 @@ from foliot.kit import telemetry
 from foliot.kit.signals import DUE, READY
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
-from foliot.store.recovery import is_gone
+from foliot.store.recovery import is_contended, is_gone
 from foliot.store.submission import Answer, NewRun, Once, enqueue, first_answer, plan, remember
 
 LARGEST_COMMIT = 2_000
@@ -113,6 +113,8 @@ class Submitter:
         if is_gone(error):
             hint = "it may have been written or not: repeat the call with the same Idempotency-Key"
             error = Unavailable("the database went away while the call was being written", hint)
+        elif is_contended(error):
+            error = Unavailable("another call with this Idempotency-Key is being written", "repeat the call")
         for call in calls:
             if not call.done.done():
                 call.done.set_exception(error)

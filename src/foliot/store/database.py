@@ -9,7 +9,7 @@ from typing import Any, Final, Self, TypeAlias
 import asyncpg
 
 from foliot.domain.errors import Unavailable
-from foliot.store.recovery import is_gone
+from foliot.store.recovery import Refused, is_gone
 from foliot.store.statements import SQL
 
 Connection: TypeAlias = Any
@@ -28,15 +28,24 @@ _SESSION: Final = MappingProxyType(
     }
 )
 # Tables that are empty one second and full the next mislead the planner (peers slump 4 to 48 times for 5 to 10 s after
-# a cold start). The hot statements have one right plan each: walk the index, loop. These settings leave no other.
+# a cold start). The hot statements have one right plan each: walk the index, loop. These settings leave little else,
+# and the ballast in the tables (see the first migration) the rest.
 _HOT: Final = MappingProxyType(
     {
         "enable_seqscan": "off",
         "enable_bitmapscan": "off",
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",
+        "random_page_cost": "1.1",
         "plan_cache_mode": "force_generic_plan",
     }
+)
+
+
+_NOT_TAKEN: Final = (
+    asyncpg.InvalidAuthorizationSpecificationError,  # 28xxx: no such role, wrong password
+    asyncpg.InvalidCatalogNameError,  # 3D000: no such database
+    ValueError,  # the driver cannot make sense of the address
 )
 
 
@@ -46,6 +55,15 @@ async def connect(dsn: str, *, hot: bool = False, **settings: str) -> Connection
     return await asyncpg.connect(
         dsn, server_settings=session, command_timeout=40, timeout=10, target_session_attrs="read-write"
     )
+
+
+def _explained(error: Exception) -> Exception:
+    """What became of an attempt to connect, as one of our own errors if it is a known one."""
+    if isinstance(error, _NOT_TAKEN):
+        return Refused(f"the database refuses us: {error}", "look at FOLIOT_DATABASE_URL")
+    if is_gone(error):
+        return Unavailable(f"the database cannot be reached: {error}", "is it running, and is the address right?")
+    return error
 
 
 class Line:
@@ -109,16 +127,23 @@ class Database:
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8) -> Self:
-        pool = await asyncpg.create_pool(
+        """Connect once, to be sure of the way there; `Unavailable` if it may be open later, `Refused` if not."""
+        pool = asyncpg.create_pool(
             dsn,
-            min_size=1,
+            min_size=0,  # the driver would keep more alive by itself, and fill the log while the server is away
             max_size=size,
             server_settings=dict(_SESSION),
             command_timeout=40,
             timeout=10,
             target_session_attrs="read-write",
         )
-        return cls(dsn, pool)
+        try:
+            await pool
+            async with pool.acquire(timeout=10):
+                return cls(dsn, pool)
+        except Exception as error:
+            pool.terminate()
+            raise _explained(error) from error
 
     async def close(self) -> None:
         self._pool.terminate()

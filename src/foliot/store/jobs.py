@@ -91,7 +91,13 @@ async def find_schedule(connection: Connection, draft: Draft) -> int | None:
     """The schedule that this definition shares with all others of the same recurrence."""
     if draft.recurrence is None:
         return None
-    return await connection.fetchval(SQL["find_schedule"], canonical_key(draft.recurrence))  # type: ignore[no-any-return]
+    key = canonical_key(draft.recurrence)
+    found = await connection.fetchval(SQL["find_schedule"], key)
+    if found is None:
+        await connection.execute(SQL["make_schedule"], key)
+        # A statement of its own: it sees what a rival, for whom the insert waited, has made.
+        found = await connection.fetchval(SQL["find_schedule"], key)
+    return found  # type: ignore[no-any-return]
 
 
 async def lock_schedules(connection: Connection, schedules: Sequence[int | None]) -> dict[int | None, Row]:
@@ -106,8 +112,11 @@ async def subscribe(
     """Give the definition the instants after `now`. The schedule must be locked; it is woken if it slept."""
     if draft.recurrence is None:
         raise ValueError("only a recurring job subscribes")
-    if schedule["next_at"] is None and (following := next_fire(draft.recurrence, now)) is not None:
-        await connection.execute(SQL["wake_schedule"], schedule["id"], now, following)
+    if schedule["next_at"] is None:
+        # Never back: an instant that was fired before the clock was set back is not fired again.
+        cursor = max(now, schedule["cursor"])
+        if (following := next_fire(draft.recurrence, cursor)) is not None:
+            await connection.execute(SQL["wake_schedule"], schedule["id"], cursor, following)
     # Just below, because a subscription owns the instants strictly after its beginning.
     after = max(now, draft.not_before - datetime.resolution) if draft.not_before else now
     until = max(draft.ends_at, after) if draft.ends_at else None
@@ -128,13 +137,11 @@ async def take_back_run(connection: Connection, run: int) -> bool:
 
 
 async def cancel_runs(connection: Connection, job: int, run: int | None) -> None:
-    for _ in range(2):
-        await connection.execute(SQL["cancel_runs"], job, run)
+    await connection.execute(SQL["cancel_runs"], job, run)
 
 
 async def block_runs(connection: Connection, job: int) -> None:
-    for _ in range(2):
-        await connection.execute(SQL["block_runs"], job)
+    await connection.execute(SQL["block_runs"], job)
 
 
 async def unblock_runs(connection: Connection, job: int) -> None:

@@ -1,5 +1,6 @@
 """Brings a database to the schema of this release: numbered SQL files, each applied once, checked ever after."""
 
+import asyncio
 import hashlib
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -50,7 +51,10 @@ async def migrate(dsn: str, migrations: list[Migration] | None = None) -> list[s
     try:
         # Session-level, so that it also covers files that run outside a transaction. A lock that is lost with its
         # connection frees the others; each file commits together with its entry, so they find it half done never.
-        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        # Asked for again and again instead of waited for: a statement that waits keeps its snapshot, for the end of
+        # which CREATE INDEX CONCURRENTLY would wait in turn.
+        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.05)
         await connection.execute(_BOOKS)
         applied = dict(await connection.fetch("SELECT name, checksum FROM migration"))
         _check(applied, wanted)

@@ -125,7 +125,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     finished_at: datetime | None
     worker: int | None
-    fence: int | None
+    fence: int
     error: str | None
 
 
@@ -138,5 +138,5 @@ async def list_attempts(
     below: tuple[int, int] = (NEWEST, 0),
     limit: int,
 ) -> list[AttemptRow]:
-    """Newest first, those of lower (run, attempt) than `below`."""
+    """Newest first, those of lower (run, fence) than `below`."""
     return [AttemptRow(**row) for row in await database.fetch("list_attempts", tenant, job, run, *below, limit)]

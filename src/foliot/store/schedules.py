@@ -14,7 +14,6 @@ from foliot.store.statements import SQL
 class DueSchedule(NamedTuple):
     id: int
     key: str
-    cursor: datetime
     next_at: datetime
     now: datetime
 

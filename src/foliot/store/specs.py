@@ -46,7 +46,11 @@ class SpecBook:
 
 async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> list[int]:
     """Ids of the lanes of these queues and handler groups, every pairing."""
-    return [row["id"] for row in await line.fetch("ensure_lanes", queues, groups)]
+    found = await line.fetch("find_lanes", queues, groups)
+    if len(found) < len(set(queues)) * len(set(groups)):
+        await line.fetch("make_lanes", queues, groups)
+        found = await line.fetch("find_lanes", queues, groups)
+    return [row["id"] for row in found]
 
 
 class StoredSpec(NamedTuple):

@@ -97,7 +97,10 @@ async def remember(connection: Connection, onces: Sequence[Once]) -> dict[tuple[
         [once.answer.body for once in onces],
     )
     taken = {(once.tenant, once.key) for once in onces} - {(row["tenant"], row["key"]) for row in fresh}
-    if not taken:
-        return {}
-    rows = await connection.fetch(SQL["recall"], [tenant for tenant, _ in taken], [key for _, key in taken])
+    return await recall(connection, sorted(taken)) if taken else {}
+
+
+async def recall(connection: Connection, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Answer]:
+    """The first answers to those of these keys, as (tenant, key), that had one."""
+    rows = await connection.fetch(SQL["recall"], [tenant for tenant, _ in keys], [key for _, key in keys])
     return {(row["tenant"], row["key"]): Answer(row["fingerprint"], row["answer"]) for row in rows}

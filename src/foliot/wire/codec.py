@@ -1,6 +1,11 @@
 """How values look on the wire: instants in RFC 3339 UTC, durations in ISO 8601."""
 
+import re
 from datetime import UTC, datetime
+from typing import Final
+
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Characters that steer terminals and devices; none belongs into a name or a header."""
 
 
 def rfc3339(instant: datetime) -> str:

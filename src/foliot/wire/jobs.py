@@ -1,7 +1,7 @@
 """Jobs on the wire: what an owner writes, and what comes back."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -15,20 +15,17 @@ from foliot.domain.fairness import parse_priority
 from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
 from foliot.domain.retry import Backoff
 from foliot.domain.schedule import Every, Recurrence
-from foliot.domain.spec import FUNCTION_NAME, LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
-from foliot.domain.target import check_url
+from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
 from foliot.domain.zone import check_zone
-from foliot.wire.codec import rfc3339
+from foliot.wire.codec import CONTROL, rfc3339
+from foliot.wire.handlers import handler_of
 
 Instant = Annotated[datetime, Meta(tz=True)]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Duration = str | int | float
 
-_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
-_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_OURS: Final = re.compile(
-    r"foliot-|webhook-|host$|content-length$|transfer-encoding$|connection$|idempotency-key$", re.IGNORECASE
-)
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 
@@ -48,7 +45,7 @@ class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields
     queue: str = "default"
     max_retries: Annotated[int, Meta(ge=0, le=1000)] = 3
     backoff: BackoffBody = BackoffBody()
-    timeout_seconds: Annotated[float, Meta(gt=0, le=604_800)] = 300
+    timeout_seconds: Annotated[float, Meta(ge=0.001, le=604_800)] = 300
 
 
 class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -84,38 +81,46 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
     )
 
 
-def handler_of(handler: str | HttpHandler | FunctionHandler) -> Handler:
-    """A string with :// is a web address, any other string a function's name."""
-    match handler:
-        case str() if "://" in handler:
-            return HttpHandler(url=check_url(handler))
-        case str():
-            return _function(handler)
-        case FunctionHandler(name=name):
-            return _function(name)
-        case HttpHandler(url=url, method=method, headers=headers):
-            if url is None:
-                raise InvalidField("handler.url", "is missing", "which address shall be called?")
-            if method.upper() not in _METHODS:
-                raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", f"one of {sorted(_METHODS)}")
-            _check_headers(headers)
-            return HttpHandler(url=check_url(url, "handler.url"), method=method.upper(), headers=headers)
-
-
 def payload_of(body: Policy) -> bytes:
-    payload = b"null" if isinstance(body.payload, msgspec.UnsetType) else bytes(body.payload)
+    return b"null" if isinstance(body.payload, msgspec.UnsetType) else check_payload(bytes(body.payload))
+
+
+def check_payload(payload: bytes) -> bytes:
+    """Payloads are kept and handed on as they came, so what no worker could read is refused here."""
     if len(payload) > LARGEST_PAYLOAD:
         hint = "store large data elsewhere and pass a reference"
         raise InvalidField("payload", f"is {len(payload):,} bytes of JSON; at most {LARGEST_PAYLOAD:,} are taken", hint)
+    try:
+        msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidField("payload", f"cannot be read back: {error}", "send numbers and text that exist") from None
     return payload
+
+
+def check_key(key: str) -> str:
+    if not _LABEL.fullmatch(key):
+        raise InvalidField("key", "not a key", "letters, digits, '.', '_', '/' and '-', at most 63")
+    return key
+
+
+def check_instant(instant: datetime | None, field: str) -> datetime | None:
+    """The same instant in UTC; years that the database or a zone's offset would run out of are refused."""
+    if instant is None:
+        return None
+    if not EARLIEST <= instant <= LATEST:
+        raise InvalidField(field, "lies before 1970 or after 9998", "instants look like 2026-01-31T09:00:00Z")
+    return instant.astimezone(UTC)
 
 
 def draft_of(body: JobBody) -> Draft:
     """Check a job and make it whole, or raise InvalidField."""
     if body.depends_on:
         raise InvalidField("dependsOn", "dependencies are not available in this release", "leave it out")
-    if body.key is not None and not _LABEL.fullmatch(body.key):
-        raise InvalidField("key", "not a key", "letters, digits, '.', '_', '/' and '-', at most 63")
+    body = msgspec.structs.replace(
+        body,
+        schedule_at=check_instant(body.schedule_at, "scheduleAt"),
+        ends_at=check_instant(body.ends_at, "endsAt"),
+    )
     recurrence = _recurrence(body)
     if body.ends_at is not None:
         if recurrence is None:
@@ -123,8 +128,8 @@ def draft_of(body: JobBody) -> Draft:
         if body.schedule_at is not None and body.ends_at < body.schedule_at:
             raise InvalidField("endsAt", "lies before scheduleAt", "the job would never run")
     return Draft(
-        name=body.name,
-        key=body.key,
+        name=_readable(body.name, "name"),
+        key=None if body.key is None else check_key(body.key),
         spec=spec_of(body),
         payload=payload_of(body),
         labels=_labels(body.labels),
@@ -137,30 +142,23 @@ def draft_of(body: JobBody) -> Draft:
     )
 
 
-def _function(name: str) -> FunctionHandler:
-    if not FUNCTION_NAME.fullmatch(name):
-        hint = "a function's name (letters, digits, '.', '_', '-') or an http(s) address"
-        raise InvalidField("handler", f"{name[:40]!r} is neither", hint)
-    return FunctionHandler(name)
-
-
-def _check_headers(headers: dict[str, str]) -> None:
-    for name, value in headers.items():
-        if not _HEADER.fullmatch(name) or any(ord(character) < 32 or ord(character) == 127 for character in value):
-            raise InvalidField("handler.headers", f"{name[:40]!r} cannot be sent as a header")
-        if _OURS.match(name):
-            raise InvalidField("handler.headers", f"{name} is set by Foliot itself", "leave it out")
-
-
 def _labels(labels: dict[str, str]) -> dict[str, str]:
     if len(labels) > MOST_LABELS:
-        raise InvalidField("labels", f"more than {MOST_LABELS} labels")
+        raise InvalidField("labels", f"more than {MOST_LABELS} labels", "put what is not filtered by into the payload")
     for name, value in labels.items():
         if not _LABEL.fullmatch(name) or len(value) > 200:
             raise InvalidField(
                 "labels", f"{name[:40]!r} is not a label", "short names, values of at most 200 characters"
             )
+        _readable(value, "labels")
     return labels
+
+
+def _readable(text: str, field: str) -> str:
+    """Control characters would break terminals and logs, and PostgreSQL keeps no NUL in text."""
+    if CONTROL.search(text):
+        raise InvalidField(field, "contains control characters", "leave out line breaks, tabs and the like")
+    return text
 
 
 def _recurrence(body: JobBody) -> Recurrence | None:

@@ -1,12 +1,18 @@
 """Runs on the wire: work handed in without a definition, or by hand for a job."""
 
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from foliot.domain.duration import parse_duration
+from foliot.domain.errors import InvalidField
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
-from foliot.wire.jobs import Duration, Instant, Policy, handler_of, spec_of
+from foliot.wire.handlers import handler_of
+from foliot.wire.jobs import Duration, Instant, Policy, check_instant, spec_of
+
+LONGEST_DELAY: Final = timedelta(days=36_500)
 
 
 class RunBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -25,10 +31,20 @@ class RunBatch(msgspec.Struct, forbid_unknown_fields=True):
 class RunByHand(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A run of a job besides its schedule; what is left out is taken from the job."""
 
-    payload: msgspec.Raw | None = None
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     priority: str | int | None = None
     run_at: Instant | None = None
     delay: Duration | None = None
+
+
+def start_of(body: RunBody | RunByHand) -> tuple[datetime | None, timedelta | None]:
+    """When a run shall start: at an instant, after a while, or (neither) now."""
+    if body.run_at is not None and body.delay is not None:
+        raise InvalidField("delay", "stands beside runAt", "a run starts at one time: take one of them out")
+    delay = None if body.delay is None else parse_duration(body.delay, "delay")
+    if delay is not None and delay > LONGEST_DELAY:
+        raise InvalidField("delay", f"is longer than {LONGEST_DELAY.days:,} days", "start it sooner")
+    return check_instant(body.run_at, "runAt"), delay
 
 
 def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:

@@ -5,7 +5,8 @@ import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import TracebackType
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +15,8 @@ from foliot.sdk.context import Context, Permanent
 from foliot.worker.executor import Assignment, Executor
 
 Function = Callable[[Context, Any], Any]
+
+_CALLERS: Final = frozenset({__file__, inspect.getfile(ThreadPoolExecutor)})
 
 
 def function_executors(functions: Mapping[str, Function], threads: ThreadPoolExecutor) -> dict[str, Executor]:
@@ -26,30 +29,61 @@ def _executor(function: Function, threads: ThreadPoolExecutor) -> Executor:
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
         call = function
     else:
-
-        async def call(context: Context, payload: Any) -> Any:
-            return await asyncio.get_running_loop().run_in_executor(threads, function, context, payload)
+        call = _in_thread(function, threads)
 
     async def execute(assignment: Assignment) -> Failure | None:
-        run = assignment.run
-        context = Context(
-            run=run.id,
-            job=run.job,
-            name=assignment.name,
-            attempt=run.attempt + 1,
-            fence=run.fence,
-            scheduled_at=run.scheduled_at,
-            started_at=assignment.started_at,
-            timeout=assignment.spec.timeout,
-        )
         try:
-            await call(context, msgspec.json.decode(run.payload))
+            payload = msgspec.json.decode(assignment.run.payload)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return Failure(f"the payload cannot be read: {error}", permanent=True)
+        try:
+            await call(_context(assignment), payload)
         except Permanent as error:
-            return Failure(f"{error}", permanent=True)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
-            # The first frame is this one; the handler's own begins after it.
-            frames = error.__traceback__.tb_next if error.__traceback__ else None
-            return Failure("".join(traceback.format_exception(type(error), error, frames)))
+            return Failure(str(error) or "the handler said that trying again is no use", permanent=True)
+        except SystemExit as error:
+            # A script's way to say how it went; it must not take the whole worker along.
+            return None if not error.code else Failure(f"the handler called sys.exit({error.code!r})")
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
+            return Failure("".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__))))
         return None
 
     return execute
+
+
+def _in_thread(function: Function, threads: ThreadPoolExecutor) -> Callable[[Context, Any], Awaitable[Any]]:
+    def call(context: Context, payload: Any) -> Any:
+        try:
+            return function(context, payload)
+        except StopIteration as error:
+            # No future can carry it: whoever waits for the thread would wait for ever.
+            raise RuntimeError("the handler raised StopIteration") from error
+
+    async def wait(context: Context, payload: Any) -> None:
+        result = await asyncio.get_running_loop().run_in_executor(threads, call, context, payload)
+        if inspect.isawaitable(result):  # a coroutine function behind a plain decorator
+            await result
+
+    return wait
+
+
+def _of_handler(frames: TracebackType | None) -> TracebackType | None:
+    """The handler's own frames: those of who called it say nothing."""
+    while frames is not None and frames.tb_frame.f_code.co_filename in _CALLERS:
+        frames = frames.tb_next
+    return frames
+
+
+def _context(assignment: Assignment) -> Context:
+    run = assignment.run
+    return Context(
+        run=run.id,
+        job=run.job,
+        name=assignment.name,
+        attempt=run.attempt + 1,
+        fence=run.fence,
+        scheduled_at=run.scheduled_at,
+        started_at=assignment.started_at,
+        timeout=assignment.spec.timeout,
+    )

@@ -11,12 +11,13 @@ import msgspec
 import structlog
 
 from foliot.domain.errors import FoliotError
+from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
 from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
-from foliot.store.fleet import HEARTBEAT
-from foliot.store.recovery import persist
+from foliot.store.fleet import HEARTBEAT, LEASE
+from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
@@ -27,6 +28,8 @@ log = structlog.get_logger("worker")
 
 _SHORTEST_REST: Final = timedelta(milliseconds=1)
 _LONGEST_REST: Final = timedelta(milliseconds=500)
+_FAREWELL: Final = timedelta(seconds=5)
+"""How long a worker that leaves tries to get its last results on record."""
 
 
 class LeaseLost(FoliotError):  # noqa: N818 - reads aloud
@@ -57,6 +60,10 @@ class WorkerProcess:
         self._runner = Runner(options.concurrency, self._settler.add, self._chance)
         self._wake = asyncio.Event()
         self._done = asyncio.Event()
+        self._gave_up = asyncio.Event()
+        self._lease_ends = datetime.min.replace(tzinfo=UTC)
+        self._in_doubt = asyncio.Event()
+        self._renewed = asyncio.Event()
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Work until `stop`, then finish what runs within the grace period and hand back the rest."""
@@ -84,7 +91,9 @@ class WorkerProcess:
         lanes: list[int] = []
 
         async def register() -> int:
+            asked = datetime.now(UTC)
             lanes[:] = await self._carrier.register(self._options.queues, self._options.groups)
+            self._hold(asked + LEASE)
             return 1
 
         await self._persist(register, stop)
@@ -93,6 +102,9 @@ class WorkerProcess:
     async def _claim(self, claimer: Claimer, stop: asyncio.Event) -> None:
         pause = _SHORTEST_REST
         while not stop.is_set():
+            if datetime.now(UTC) >= self._lease_ends:
+                await self._doubt(stop)
+                continue
             self._wake.clear()
             if await self._persist(claimer.run_once, stop):
                 pause = _SHORTEST_REST
@@ -103,10 +115,16 @@ class WorkerProcess:
                 await any_of(stop, self._wake, within=pause)
                 pause = min(pause * 2, _LONGEST_REST)
 
+    async def _doubt(self, stop: asyncio.Event) -> None:
+        """We were cut off or stood still for a whole lease: claim nothing more before we know that we still live."""
+        self._renewed.clear()
+        self._in_doubt.set()
+        await any_of(stop, self._renewed)
+
     async def _settle(self) -> None:
-        never = asyncio.Event()  # outcomes are kept through any outage, also while stopping
-        while not (self._done.is_set() and self._settler.empty):
-            if await self._persist(self._settler.run_once, never):
+        # Outcomes are kept through any outage, also while stopping.
+        while not (self._done.is_set() and (self._settler.empty or self._gave_up.is_set())):
+            if await self._persist(self._settler.run_once, self._gave_up):
                 self._wake.set()  # there is room again
             else:
                 await any_of(self._settler.something, self._done)
@@ -123,27 +141,49 @@ class WorkerProcess:
 
     async def _beat(self) -> None:
         while not self._done.is_set():
+            self._in_doubt.clear()
             await self._persist(self._beat_once, self._done)
-            await any_of(self._done, within=HEARTBEAT)
+            await any_of(self._done, self._in_doubt, within=HEARTBEAT)
 
     async def _beat_once(self) -> int:
+        asked = datetime.now(UTC)
         if not await self._carrier.beat():
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
+        self._hold(asked + LEASE)
+        self._renewed.set()
         await self._carrier.listen(self._wake.set)
         return 1
+
+    def _hold(self, lease_ends: datetime) -> None:
+        # By the wall clock: it also counts while the machine sleeps. A jump of it costs a heartbeat, and no more.
+        self._lease_ends = lease_ends
+        self._runner.hold_until(lease_ends)
 
     async def _leave(self) -> None:
         log.info("finishing", running=self._runner.going, waiting=self._runner.waiting)
         await self._runner.finish(self._options.grace)
-        await self._settler.drained()
+        try:
+            async with asyncio.timeout(_FAREWELL.total_seconds()):
+                await self._settler.drained()
+                await self._persist(self._say_good_bye, self._done)
+        except TimeoutError:
+            self._gave_up.set()
+            log.warning(
+                "left without the database: what it does not know of will run again", runs=self._settler.backlog
+            )
+
+    async def _say_good_bye(self) -> int:
         await self._carrier.leave()
+        return 1
 
     async def _persist(self, step: Callable[[], Awaitable[int]], stop: asyncio.Event) -> int:
         def say(error: BaseException, pause: timedelta) -> None:
-            log.warning("database out of reach", error=str(error) or type(error).__name__, again_in=str(pause))
+            log.warning(trouble(error), again_in=f"{pause.total_seconds():.1f}s")
 
         return await persist(step, chance=self._chance, stop=stop, say=say)
 
     def _say_lost(self, lost: list[Settlement]) -> None:
-        telemetry.LATE_RESULTS.inc(len(lost))
-        log.warning("results came after the lease was lost and were not taken", runs=len(lost))
+        # What was to be handed back and is gone already needs no word: nothing was done for nothing.
+        if results := sum(each.outcome.ending is not Ending.RELEASED for each in lost):
+            telemetry.LATE_RESULTS.inc(results)
+            log.warning("results came after the lease was lost and were not taken", runs=results)

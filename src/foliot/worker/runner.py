@@ -4,8 +4,11 @@ import asyncio
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, judge
 from foliot.domain.spec import Spec
@@ -15,6 +18,9 @@ from foliot.worker.executor import Assignment, Executor
 
 BLINK: Final = timedelta(milliseconds=50)
 """Handlers that take longer are noted in the database; deadlines are looked at this often."""
+
+LAST_WORDS: Final = timedelta(seconds=3)
+"""How long a handler that was told to stop may take to clean up."""
 
 
 class Going:
@@ -32,7 +38,8 @@ class Going:
         """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
         if self.stopped is None:
             self.stopped = ending
-            self.task.cancel()
+            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
 
 
 class Runner:
@@ -44,6 +51,7 @@ class Runner:
         self._chance = chance
         self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
         self._going: dict[int, Going] = {}
+        self._start_before = datetime.max.replace(tzinfo=UTC)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -59,10 +67,18 @@ class Runner:
         self._waiting.append((run, spec, name, executor))
         self._start_next()
 
+    def hold_until(self, lease_ends: datetime) -> None:
+        """Start nothing from then on, unless told a later end."""
+        self._start_before = lease_ends
+        self._start_next()
+
     def _start_next(self) -> None:
         while self._waiting and len(self._going) < self._concurrency:
+            now = datetime.now(UTC)
+            if now >= self._start_before:  # cut off, or stood still, for a whole lease: others may have taken over
+                return
             run, spec, name, executor = self._waiting.popleft()
-            assignment = Assignment(run, spec, name, datetime.now(UTC))
+            assignment = Assignment(run, spec, name, now)
             # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
             task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
             self._going[run.id] = Going(assignment, task)
@@ -72,16 +88,21 @@ class Runner:
         run = assignment.run
         try:
             failure = await executor(assignment)
-            outcome = SUCCEEDED if failure is None else self._judge(assignment, failure)
+            outcome = SUCCEEDED if failure is None else self._failed(assignment, failure)
         except asyncio.CancelledError:
             outcome = self._interrupted(assignment)
         except Exception:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
-            outcome = self._judge(assignment, Failure(traceback.format_exc()))
+            outcome = self._failed(assignment, Failure(traceback.format_exc()))
         del self._going[run.id]
         self._ended(Settlement(run, assignment.started_at, outcome))
         if not self._going:
             self._idle.set()
         self._start_next()
+
+    def _failed(self, assignment: Assignment, failure: Failure) -> Outcome:
+        # Told to stop, a handler may well come to its end by an error of its own: that is not why it ended.
+        stopped = self._going[assignment.run.id].stopped is not None
+        return self._interrupted(assignment) if stopped else self._judge(assignment, failure)
 
     def _interrupted(self, assignment: Assignment) -> Outcome:
         match self._going[assignment.run.id].stopped:
@@ -96,7 +117,7 @@ class Runner:
     def _judge(self, assignment: Assignment, failure: Failure) -> Outcome:
         run, spec = assignment.run, assignment.spec
         return judge(
-            failure,
+            msgspec.structs.replace(failure, error=_storable(failure.error)),
             failures=run.attempt - run.deaths + 1,
             max_retries=spec.max_retries,
             backoff=spec.backoff,
@@ -131,10 +152,16 @@ class Runner:
         except TimeoutError:
             for going in self._going.values():
                 going.stop(Ending.RELEASED)
-            await self._idle.wait()
+            with suppress(TimeoutError):  # who does not heed it keeps its claim, which is taken back when we have left
+                await asyncio.wait_for(self._idle.wait(), LAST_WORDS.total_seconds())
 
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
         self._waiting.clear()
         for going in self._going.values():
             going.stop(Ending.RELEASED)
+
+
+def _storable(text: str) -> str:
+    """The text as the database can keep it: PostgreSQL has no NUL in text, UTF-8 no half surrogate pairs."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import aiohttp
 import msgspec
+from multidict import CIMultiDict
 
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
+from foliot.domain.retry import LONGEST_RETRY_AFTER
 from foliot.domain.spec import HttpHandler
 from foliot.wire.codec import rfc3339
 from foliot.worker.executor import Assignment, Executor
@@ -36,17 +38,27 @@ def http_executor(session: aiohttp.ClientSession) -> Executor:
             raise TypeError("not an HTTP handler")
         target = msgspec.json.decode(assignment.run.target) if assignment.run.target else {}
         url = str(target.get("url") or handler.url)
-        headers = {**handler.headers, **target.get("headers", {}), **_headers(assignment)}
+        # The owner's own come last but cannot hide ours: the wire refuses names that we set, save for User-Agent.
+        headers = CIMultiDict(_headers(assignment))
+        headers.update({**handler.headers, **target.get("headers", {})})
         try:
             async with session.request(
                 handler.method, url, data=_body(assignment), headers=headers, allow_redirects=False
             ) as response:
-                text = await response.content.read(LARGEST_RESPONSE)
-                return _verdict(response.status, response.headers, text)
-        except aiohttp.ClientError as error:
+                return _verdict(response.status, response.headers, await _read(response.content))
+        except (aiohttp.ClientError, OSError) as error:
             return Failure(f"{url} could not be called: {type(error).__name__} {error}")
 
     return execute
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    """The answer, up to the cap. What is read to its end leaves its connection fit for the next call."""
+    parts, room = [], LARGEST_RESPONSE
+    while room and (part := await content.read(room)):
+        parts.append(part)
+        room -= len(part)
+    return b"".join(parts)
 
 
 def _headers(assignment: Assignment) -> dict[str, str]:
@@ -54,6 +66,7 @@ def _headers(assignment: Assignment) -> dict[str, str]:
     name = encode("run", run.id)
     return {
         "Content-Type": "application/json",
+        "Accept-Encoding": "identity",  # the answer is not decompressed, and its text may end up in an error
         "User-Agent": "Foliot",
         "Idempotency-Key": name,
         "Foliot-Run": name,
@@ -88,11 +101,13 @@ def _verdict(status: int, headers: Mapping[str, str], text: bytes) -> Failure | 
 
 
 def _retry_after(headers: Mapping[str, Any]) -> timedelta | None:
-    value = str(headers.get("Retry-After", ""))
+    value = str(headers.get("Retry-After", "")).strip()
     if value.isascii() and value.isdigit():
-        return timedelta(seconds=min(int(value), 86_400))
+        return timedelta(seconds=int(value)) if len(value) < 6 else LONGEST_RETRY_AFTER
     try:
         at = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return max(timedelta(), at.astimezone(UTC) - datetime.now(UTC))
+    # A date without a zone is in UTC: HTTP knows no other.
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return min(max(timedelta(), at - datetime.now(UTC)), LONGEST_RETRY_AFTER)

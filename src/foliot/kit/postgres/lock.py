@@ -14,9 +14,10 @@ class HomeLock:
         self._path = path
         self._descriptor: int | None = None
 
-    def acquire(self) -> None:
+    def acquire(self) -> bool:
+        """Take the home, or raise. Says whether its last holder was killed: who lets go leaves the file empty."""
         if self._descriptor is not None:
-            return
+            return False
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,11 +28,14 @@ class HomeLock:
                 f"another `foliot up` runs here (pid {holder}): stop it first, or give this one a FOLIOT_HOME of"
                 f" its own (now {self._path.parent})."
             ) from None
+        was_abandoned = os.fstat(descriptor).st_size > 0
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._descriptor = descriptor
+        return was_abandoned
 
     def release(self) -> None:
         if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None

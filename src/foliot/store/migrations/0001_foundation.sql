@@ -197,6 +197,19 @@ CREATE TABLE claim (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE claim ALTER COLUMN runs SET STORAGE PLAIN;
 
+-- Ballast: rows that no statement ever asks for. These tables are empty one second and full the next, and a planner that
+-- was last told "empty" joins them the wrong way about: a claim of 300 out of 9,000 ready runs took 110 ms instead of 4.
+-- With ten thousand rows that never leave, no statistics can say so. Lane 0 and tenant 0 do not exist.
+CREATE FUNCTION lay_ballast() RETURNS void
+    LANGUAGE sql BEGIN ATOMIC
+    INSERT INTO run (id, scheduled_at, due_at, tenant, spec, state, payload)
+    SELECT -n, 'infinity', 'infinity', 0, 0, 2, '' FROM generate_series(1, 10000) AS n;
+    INSERT INTO ready (lane, rank, run) SELECT 0, n, -n FROM generate_series(1, 10000) AS n;
+    INSERT INTO timer (id, scheduled_at, due_at, tenant, spec, payload)
+    SELECT -n, 'infinity', 'infinity', 0, 0, '' FROM generate_series(1, 10000) AS n;
+END;
+SELECT lay_ballast();
+
 -- What limits and graphs lock: one row per key, so that who waits and who leaves agree on the order.
 CREATE TABLE slot (
     tenant    integer NOT NULL,

@@ -81,26 +81,33 @@ WITH held AS MATERIALIZED (
 SELECT count(*) FROM written
 
 -- :name conclude
--- Every other ending (8 is released: no attempt is spent). Each run that stays gets fence = this claim, so that the claim covers it no more: a late writer
--- cannot tell a retried run from the one it held. `delay` null with state 1 hands the run back at once.
+-- Every other ending (8 is released: no attempt is spent). Each run that stays gets fence = this claim, so that the
+-- claim covers it no more: a late writer cannot tell a retried run from the one it held. `delay` null with state 1
+-- hands the run back at once, unless its job was paused meanwhile (blocked) or cancelled (ended). The job is locked,
+-- because a gate that closes unseen would let the run start again.
 WITH held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
-), covered AS MATERIALIZED (
-    SELECT run.*, x.fence AS claim, x.started_at AS began, x.ending, x.next_state, x.delay, x.error
+), ours AS MATERIALIZED (
+    SELECT run.*, x.fence AS claim, x.started_at AS began, x.ending, x.asked, x.delay, x.error,
+           (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate
       FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[],
                   $8::interval[], $9::text[])
-           AS x(run, fence, position, started_at, ending, next_state, delay, error)
+           AS x(run, fence, position, started_at, ending, asked, delay, error)
       JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run
       JOIN run ON run.id = x.run AND run.fence < held.id
      ORDER BY run.id
        FOR UPDATE OF run
+), covered AS MATERIALIZED (
+    SELECT *, CASE WHEN gate = 2 AND asked IN (0, 1) THEN 6 WHEN gate = 1 AND asked = 1 THEN 2 ELSE asked END
+              AS next_state
+      FROM ours
 ), kept AS (
     UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
                    attempt = run.attempt + CASE WHEN covered.ending = 8 THEN 0 ELSE 1 END,
                    due_at = CASE WHEN covered.delay IS NULL THEN run.due_at ELSE clock_timestamp() + covered.delay END,
                    rank = lane.v + 1
       FROM covered JOIN spec ON spec.id = covered.spec JOIN lane ON lane.id = spec.lane
-     WHERE run.id = covered.id AND covered.next_state IN (0, 1)
+     WHERE run.id = covered.id AND covered.next_state IN (0, 1, 2)
     RETURNING run.id, run.state, run.rank, lane.id AS lane
 ), handed_back AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM kept WHERE state = 1
@@ -111,7 +118,7 @@ WITH held AS MATERIALIZED (
            payload
       FROM covered WHERE next_state = 5
 ), gone AS (
-    DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1)
+    DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1, 2)
     RETURNING run.job, run.origin, covered.next_state
 ), ended AS (
     UPDATE job SET ended_state = gone.next_state FROM gone WHERE gone.origin = 1 AND job.id = gone.job
@@ -119,8 +126,10 @@ WITH held AS MATERIALIZED (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
                          ending, state, error)
     SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, claim, tenant, spec,
-           attempt + CASE WHEN ending = 8 THEN 0 ELSE 1 END, ending, next_state, error
-      FROM covered WHERE ending <> 8 OR began IS NOT NULL
+           attempt + CASE WHEN ending = 8 THEN 0 ELSE 1 END,
+           CASE WHEN ending = 8 AND began IS NULL THEN 0 ELSE ending END, next_state,
+           coalesce(error, CASE WHEN next_state = 6 AND gate = 2 THEN 'the job was cancelled' END)
+      FROM covered WHERE ending <> 8 OR began IS NOT NULL OR next_state = 6
 )
 SELECT count(*) FROM covered
 

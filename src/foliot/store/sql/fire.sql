@@ -1,5 +1,5 @@
 -- :name due_schedules
-SELECT id, key, cursor, next_at, clock_timestamp() AS now FROM schedule
+SELECT id, key, next_at, clock_timestamp() AS now FROM schedule
  WHERE next_at <= coalesce($1::timestamptz, clock_timestamp()) ORDER BY next_at LIMIT $2
 
 -- :name advance_schedules
@@ -50,7 +50,8 @@ SELECT id FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR SHARE SKIP
 
 -- :name fire_chunk
 -- Makes the runs of these firings' next jobs. A job whose exclusive run is still going conflicts on run_occurrence; it
--- waits for a settle in mid-transaction, and what was not inserted is recorded as skipped.
+-- waits for a settle in mid-transaction, and what was not inserted is recorded as skipped. A job that nobody reserved a
+-- rank for (it turned up since) is left to promote, which ranks it.
 WITH target AS MATERIALIZED (
     SELECT f.schedule, f.at, x.done, x.upto, x.is_last
       FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[], $5::boolean[])
@@ -69,17 +70,18 @@ WITH target AS MATERIALIZED (
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload)
     SELECT m.id, m.job, 0, CASE WHEN m.exclusive THEN '-infinity' ELSE m.at END, m.at, m.at,
-           flow.base + flow.step * m.place, m.tenant, m.spec, 1, m.payload
+           coalesce(flow.base + flow.step * m.place, 0), m.tenant, m.spec, (flow.base IS NOT NULL)::int, m.payload
       FROM member m
-      JOIN unnest($7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[])
+      LEFT JOIN unnest($7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[])
            AS flow(lane, tenant, priority, base, step)
         ON flow.lane = m.lane AND flow.tenant = m.tenant AND flow.priority = m.priority
      WHERE NOT m.closed
      ORDER BY m.job
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
-    RETURNING id, rank
+    RETURNING id, rank, state
 ), queued AS (
-    INSERT INTO ready (lane, rank, run) SELECT m.lane, made.rank, made.id FROM made JOIN member m ON m.id = made.id
+    INSERT INTO ready (lane, rank, run)
+    SELECT m.lane, made.rank, made.id FROM made JOIN member m ON m.id = made.id WHERE made.state = 1
 ), skipped AS (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
     SELECT m.id, m.job, m.at, m.at, clock_timestamp(), m.tenant, m.spec, 0, 0, 8,

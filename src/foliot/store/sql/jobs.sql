@@ -12,8 +12,8 @@ RETURNING id
 
 -- :name update_job
 UPDATE job SET name = $3, spec = $4, kind = $5, exclusive = $6, schedule = $7, run = $8, timing = $9::jsonb,
-               labels = $10::jsonb, payload = $11, ended_state = NULL, version = version + 1,
-               updated_at = clock_timestamp()
+               labels = $10::jsonb, payload = $11, ended_state = CASE WHEN run = $8 THEN ended_state END,
+               version = version + 1, updated_at = clock_timestamp()
  WHERE tenant = $1 AND id = $2
 
 -- :name lock_job
@@ -37,9 +37,12 @@ SELECT * FROM job_view
 UPDATE job SET gate = $3, version = version + 1, updated_at = clock_timestamp() WHERE tenant = $1 AND id = $2
 
 -- :name find_schedule
--- Created asleep; whoever subscribes wakes it under its lock.
-INSERT INTO schedule (key, cursor) VALUES ($1, clock_timestamp()) ON CONFLICT (key) DO UPDATE SET key = excluded.key
-RETURNING id
+SELECT id FROM schedule WHERE key = $1
+
+-- :name make_schedule
+-- Created asleep; whoever subscribes wakes it under its lock. One that is there already is not touched: DO UPDATE would
+-- lock it before its turn, and two edits that swap schedules would deadlock.
+INSERT INTO schedule (key, cursor) VALUES ($1, clock_timestamp()) ON CONFLICT (key) DO NOTHING
 
 -- :name lock_schedules
 SELECT id, key, cursor, next_at FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
@@ -53,11 +56,12 @@ VALUES ($1, $2, $3, coalesce($4::timestamptz, 'infinity'), $5, $6, $7, $8)
 
 -- :name end_subscription
 -- Instants up to $2 stay with the old definition. If none of them is still to be fired, the row has done its work.
+-- Closing reaches back to definitions that had ended before: what they still own is not fired any more either.
 WITH ended AS (
-    UPDATE subscription SET until = $2, closed = $3 WHERE job = $1 AND until > $2 AND after <= $2
-    RETURNING schedule, job, after
+    UPDATE subscription SET until = least(until, $2), closed = closed OR $3
+     WHERE job = $1 AND after < $2 AND (until > $2 OR $3)
 )
-DELETE FROM subscription WHERE job = $1 AND after > $2
+DELETE FROM subscription WHERE job = $1 AND after >= $2
 
 -- :name remove_idle_subscription
 DELETE FROM subscription s USING schedule c
@@ -65,14 +69,23 @@ DELETE FROM subscription s USING schedule c
    AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
 
 -- :name take_back_run
--- The waiting run of a one-time job, before it becomes ready; no row if it has.
-WITH from_timer AS (DELETE FROM timer WHERE id = $1 RETURNING id),
-     from_run AS (DELETE FROM run WHERE id = $1 AND state IN (0, 2) RETURNING id)
+-- The waiting run of a one-time job, unless it is ready or a worker has it; no row if so. One that has been tried has
+-- a past, and its past needs an end.
+WITH from_timer AS (
+    DELETE FROM timer WHERE id = $1 RETURNING id
+), from_run AS (
+    DELETE FROM run WHERE id = $1 AND state IN (0, 2)
+    RETURNING id, job, scheduled_at, due_at, tenant, spec, attempt
+), written AS (
+    INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
+    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'the job was changed'
+      FROM from_run WHERE attempt > 0
+)
 SELECT id FROM from_timer UNION ALL SELECT id FROM from_run
 
 -- :name cancel_runs
 -- What waits, is ready or is blocked ends here; what a worker holds goes on. The ready row goes first: whoever pops it
--- owns the run. Asked twice in one transaction, because a promote in mid-flight may have moved a run between tables.
+-- owns the run. Whoever makes runs of a job ready (promote, conclude, reap) locks the job first, so nothing slips by.
 WITH popped AS (
     DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
      WHERE run.job = $1 AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id

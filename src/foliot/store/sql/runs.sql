@@ -39,17 +39,18 @@ SELECT * FROM (
 ) AS everything ORDER BY id DESC LIMIT $5
 
 -- :name list_attempts
--- Every try of a job (or of one run), newest first: those on record, and those under way.
+-- Every try of a job (or of one run), newest first: those on record, and those under way. In order of their fence,
+-- which rises with every try; the count of attempts does not when a worker hands a run back.
 SELECT * FROM (
     (SELECT r.id AS run, r.job, (r.attempt + 1)::smallint AS attempt, -1 AS ending, r.scheduled_at, r.started_at,
             NULL::timestamptz AS finished_at, claim.worker, claim.id AS fence, NULL::text AS error
        FROM live_run r JOIN claim ON r.id = ANY (claim.runs) AND r.fence < claim.id
       WHERE r.tenant = $1 AND r.state = 3 AND ($2::bigint IS NULL OR r.job = $2) AND ($3::bigint IS NULL OR r.id = $3)
-        AND (r.id, r.attempt + 1) < ($4, $5))
+        AND (r.id, claim.id) < ($4, $5))
     UNION ALL
     (SELECT h.run, h.job, h.attempt, h.ending, h.scheduled_at, h.started_at, h.finished_at, h.worker, h.fence, h.error
        FROM history h
       WHERE h.tenant = $1 AND h.ending <> 0 AND ($2::bigint IS NULL OR h.job = $2)
-        AND ($3::bigint IS NULL OR h.run = $3) AND (h.run, h.attempt) < ($4, $5)
-      ORDER BY h.run DESC, h.attempt DESC LIMIT $6)
-) AS everything ORDER BY run DESC, attempt DESC LIMIT $6
+        AND ($3::bigint IS NULL OR h.run = $3) AND (h.run, h.fence) < ($4, $5)
+      ORDER BY h.run DESC, h.fence DESC LIMIT $6)
+) AS everything ORDER BY run DESC, fence DESC LIMIT $6

@@ -11,11 +11,14 @@ WITH home AS (
 )
 SELECT stored.id, stored.lane, tenant.weight FROM stored, tenant WHERE tenant.id = $1
 
--- :name ensure_lanes
+-- :name make_lanes
+-- Those that are there already are not touched: DO UPDATE would lock them in another order than `publish` does.
 INSERT INTO lane (queue, handler_group)
 SELECT queue, handler_group FROM unnest($1::text[]) AS queue, unnest($2::text[]) AS handler_group ORDER BY 1, 2
-ON CONFLICT (queue, labels, handler_group) DO UPDATE SET queue = excluded.queue
-RETURNING id
+ON CONFLICT (queue, labels, handler_group) DO NOTHING
+
+-- :name find_lanes
+SELECT id FROM lane WHERE queue = ANY ($1::text[]) AND labels = '' AND handler_group = ANY ($2::text[]) ORDER BY id
 
 -- :name fetch_specs
 SELECT id, lane, body FROM spec WHERE id = ANY ($1::int[])

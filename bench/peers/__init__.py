@@ -1,0 +1,1 @@
+"""Foliot beside its peers: the same work, the same machine, the same run."""

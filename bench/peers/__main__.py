@@ -1,0 +1,139 @@
+"""`make bench-peers`: every peer once, then every peer again, so that a noisy hour hits them all."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from bench.peers.adapters import PEERS
+from bench.peers.adapters.floor import FloorRepeat
+from bench.peers.installing import CannotInstallError
+from bench.peers.machine import commit, describe_machine
+from bench.peers.measure import Repeat
+from bench.peers.peer import Home, Peer, StoreName
+from bench.peers.plan import Plan
+from bench.peers.plot import plot
+from bench.peers.report import report
+from bench.peers.results import Results
+from bench.peers.servers import Postgres, Store, redis
+from foliot.bench.bed import server
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CACHE: Final = ROOT / ".foliot-peers"
+
+
+class Run:
+    """All repeats that are still due, one after the other, within the plan's time."""
+
+    def __init__(self, plan: Plan, results: Results, stack: AsyncExitStack, say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._results = results
+        self._stack = stack
+        self._say = say
+        self._began = time.monotonic()
+        self._stores: dict[StoreName, Store] = {}
+        self._costs: dict[str, float] = {}
+        self.machine: dict[str, Any] = {}
+
+    async def run(self, peers: tuple[Peer, ...]) -> None:
+        for number in range(self._plan.repeats):
+            for peer in peers:
+                if not self._results.is_due(peer, number):
+                    continue
+                if self._is_late(peer):
+                    self._say(f"{peer.name}: repeat {number + 1} is left for the next run, the time is used up")
+                    continue
+                await self._measure(peer, number)
+
+    def _is_late(self, peer: Peer) -> bool:
+        cost = self._costs.get(peer.name, 12 * self._plan.seconds)
+        return time.monotonic() - self._began + cost > 60 * self._plan.minutes
+
+    async def _measure(self, peer: Peer, number: int) -> None:
+        began = time.monotonic()
+        self._say(f"{peer.name}: repeat {number + 1} of {self._plan.repeats} ({(began - self._began) / 60:.1f} min)")
+        try:
+            home = await asyncio.to_thread(Home.made, peer, CACHE, sys.executable)
+            store = await self._store(peer.store)
+        except CannotInstallError as error:
+            self._results.refuse(peer, str(error))
+            self._say(f"{peer.name}: not measured: {error}")
+            return
+        load, started = os.getloadavg()[0], time.monotonic()
+        repeat = FloorRepeat if peer.name == "floor" else Repeat
+        numbers = await repeat(home, store, self._plan, number).run()
+        self._costs[peer.name] = time.monotonic() - began
+        for cell, why in numbers["errors"].items():
+            self._say(f"{peer.name}: {cell}: {why}")
+        if any(isinstance(value, float | dict) for name, value in numbers.items() if name not in {"errors", "tuned"}):
+            self._results.add(peer, {**numbers, "loadBefore": load, "seconds": time.monotonic() - started})
+        else:
+            self._results.refuse(peer, "; ".join(numbers["errors"].values()))
+
+    async def _store(self, name: StoreName) -> Store:
+        if name not in self._stores:
+            if name == "postgres":
+                postgres = Postgres((await asyncio.to_thread(self._stack.enter_context, server())).dsn)
+                self.machine["postgres"] = await postgres.settings()
+                self._stores[name] = postgres
+            else:
+                self._stores[name] = await asyncio.to_thread(self._stack.enter_context, redis(CACHE / "servers"))
+        return self._stores[name]
+
+
+async def main(plan: Plan) -> None:
+    """Measure what is due, then write the report from all that this folder of results holds."""
+    unknown = set(plan.only) - {peer.name for peer in PEERS}
+    if unknown:
+        raise SystemExit(f"no such peer: {', '.join(unknown)}; there are {', '.join(peer.name for peer in PEERS)}")
+    peers = tuple(peer for peer in PEERS if not plan.only or peer.name in plan.only)
+    mark = commit(ROOT)
+    folder = CACHE / "results" / f"{mark}-{plan.seconds:g}s-{plan.runs}"
+    results = Results(folder, plan.repeats)
+    for peer in peers if plan.fresh else ():
+        results.forget(peer)
+    _end_on_term()
+    async with AsyncExitStack() as stack:
+        run = Run(plan, results, stack, lambda text: print(text, file=sys.stderr, flush=True))
+        await run.run(peers)
+    machine_file = folder / "machine" / "machine.txt"
+    if run.machine:
+        machine_file.parent.mkdir(parents=True, exist_ok=True)
+        machine_file.write_text(json.dumps({**describe_machine(ROOT), **run.machine}))
+    machine = json.loads(machine_file.read_text()) if machine_file.exists() else describe_machine(ROOT)
+    _publish(folder, plan, mark, {"machine": machine, "peers": [results.load(peer) for peer in PEERS]})
+
+
+def _end_on_term() -> None:
+    """A polite end is an end like Ctrl-C: the servers and workers are ended with us."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+
+def _publish(folder: Path, plan: Plan, mark: str, found: dict[str, Any]) -> None:
+    """Into docs/proof only what was measured in full; a shortened run stays with its results."""
+    full = plan.seconds >= Plan.seconds and plan.runs >= Plan.runs and plan.repeats >= Plan.repeats
+    target = ROOT / "docs" / "proof" if full else folder / "report"
+    target.mkdir(parents=True, exist_ok=True)
+    found |= {"commit": mark, "seconds": plan.seconds, "runs": plan.runs, "repeats": plan.repeats, "full": full}
+    name = f"peers-{mark}"
+    (target / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    (target / f"{name}.svg").write_text(plot(found))
+    text = report(found, f"{name}.svg")
+    (target / f"{name}.md").write_text(text)
+    print(text)
+    print(f"written to {target / name}.md, .json and .svg", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main(Plan.read()))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit("stopped; what was measured is kept, the next run goes on from there")

@@ -1,0 +1,81 @@
+"""What an adapter says about its peer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from bench.peers.installing import node_environment, python_environment
+
+SCRIPTS: Final = Path(__file__).parent / "scripts"
+Runtime = Literal["python", "node", "own"]
+StoreName = Literal["postgres", "redis"]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One row of the table. Commands are words; `{python}` and `{script}` stand for the peer's own."""
+
+    name: str
+    title: str
+    store: StoreName
+    runtime: Runtime
+    packages: tuple[str, ...]
+    """What is installed, pinned; the first names the version that the table shows."""
+    script: str
+    settings: str
+    """The documented settings that were chosen, in words."""
+    durability: str
+    """What a crash of the server's machine can take, in words."""
+    worker: tuple[str, ...] = ("{python}", "{script}", "work")
+    workers: int = 2
+    """How many of this command run at once; some start processes of their own."""
+    bulk: str = "1,000 a call"
+    runs: int = 100_000
+    """A drain begins with so many at most."""
+    most_waiting: int = 20_000
+    """Under sustained load the producer holds back above this."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    runs_queue: bool = True
+    """Whether it is measured as a queue; a mere scheduler is not."""
+    beside: tuple[tuple[str, ...], ...] = ()
+    """Commands that run beside the workers while schedules are measured."""
+    schedules: bool = False
+    """Whether its schedules are measured."""
+
+    @property
+    def version(self) -> str:
+        first = self.packages[0]
+        return first.rpartition("@" if self.runtime == "node" else "==")[2]
+
+
+@dataclass(frozen=True)
+class Home:
+    """A peer that is installed: how its commands are called."""
+
+    peer: Peer
+    python: str
+    environment: dict[str, str]
+
+    @classmethod
+    def made(cls, peer: Peer, cache: Path, own_python: str) -> "Home":
+        if peer.runtime == "node":
+            folder = node_environment(cache, peer.packages)
+            return cls(peer, "node", {**peer.environment, "PEER_HOME": str(folder)})
+        if peer.runtime == "python":
+            folder = python_environment(cache, peer.packages)
+            return cls(peer, str(folder / "bin/python"), dict(peer.environment))
+        return cls(peer, own_python, dict(peer.environment))
+
+    def script(self, *arguments: object) -> list[str]:
+        return [self.python, str(SCRIPTS / self.peer.script), *map(str, arguments)]
+
+    def workers(self) -> list[list[str]]:
+        return [self._filled(self.peer.worker, number) for number in range(self.peer.workers)]
+
+    def beside(self) -> list[list[str]]:
+        return [self._filled(command, 0) for command in self.peer.beside]
+
+    def _filled(self, command: tuple[str, ...], number: int) -> list[str]:
+        places = {"python": self.python, "script": str(SCRIPTS / self.peer.script), "number": str(number)}
+        return [word.format(**places) for word in command]

@@ -1,0 +1,178 @@
+"""The table: medians with their ratio to Foliot, then the spread, the settings and what to keep in mind."""
+
+from typing import Any, Final
+
+from bench.peers.results import Record, errors, schedule_summary, summary
+
+RATES: Final = (
+    ("bulk", "Enqueue bulk/s"),
+    ("single", "Enqueue single/s"),
+    ("drain", "Drain/s"),
+    ("sustained", "Sustained/s"),
+    ("held", "Sustained/s, held transaction"),
+)
+LATENCIES: Final = ("p50", "p95", "p99")
+COSTS: Final = (
+    ("wal", "WAL B/run, drain"),
+    ("sustainedWal", "WAL B/run, sustained"),
+    ("heldWal", "WAL B/run, held"),
+    ("dead", "Dead rows after drain"),
+    ("sustainedDead", "after sustained"),
+    ("heldDead", "after held"),
+)
+SCHEDULES: Final = (1_000, 10_000, 100_000)
+NONE: Final = "-"
+METHOD: Final = """\
+- A run does nothing and carries about 100 bytes of JSON. One producer process; the workers as each row's settings say. Clients, workers and server share the processors.
+- Enqueue bulk: one producer, one connection, as many a call as the settings say. Single: one call after the other, each awaited.
+- Drain: handler starts per second from the first to the last, start-up not counted. Latency follows on the same, now empty, store: from just before the add call to the handler's first line, at 200 a second; the add's commit is part of it.
+- Sustained: one producer beside the workers, holding back above a backlog (20,000 unless the settings say otherwise); handler starts within the window. Held: the same beside a transaction that was opened before and never ends, so that vacuum may remove nothing.
+- The raw floor counts settled runs, and has no handlers: no latency. Its enqueue may use several connections.
+- WAL is that of the whole server over enqueue and drain, per run. Dead rows are those that the statistics show when the workers have stopped.
+- Schedules: all due at one instant; lateness from that instant to the handler's first line. The largest count is measured once.
+- Every cell has a fresh database (or an emptied Redis). Repeats go round all peers, so that a noisy hour hits them all.
+- Durability differs: PostgreSQL rows lose nothing that was accepted, Redis rows can lose about a second. Compare within a group first.\
+"""  # noqa: E501 - a line of Markdown is a paragraph
+
+
+def report(found: dict[str, Any], picture: str) -> str:
+    """The whole page as Markdown."""
+    peers: list[Record] = found["peers"]
+    measured = [peer for peer in peers if peer["repeats"]]
+    parts = [
+        f"# Foliot beside its peers, at {found['commit']}",
+        _head(found),
+        f"![Throughput of each peer]({picture})",
+        "## Throughput and latency\n\nMedians; in brackets the ratio to Foliot.",
+        _main_table(measured),
+        "## Cost in PostgreSQL",
+        _cost_table(measured),
+        "## Schedules all due at one instant",
+        _schedule_table(measured),
+        "## Spread: least to most of the repeats",
+        _spread_table(measured),
+        "## Settings and durability",
+        _settings(measured),
+        _missing(peers),
+        "## How it was measured",
+        METHOD,
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(found: dict[str, Any]) -> str:
+    machine, loads = found["machine"], [each["loadBefore"] for peer in found["peers"] for each in peer["repeats"]]
+    server = ", ".join(f"{name} {value}" for name, value in machine.get("postgres", {}).items())
+    made = (
+        f"Made by `make bench-peers` on {machine['measuredAt']}: {machine['processors']} processors ({machine['processor']}),"
+        f" {machine['memoryGiB']} GiB, {machine['system']}, Python {machine['python']}."
+    )
+    lines = [
+        made,
+        f"PostgreSQL (embedded, one server for all): {server}." if server else "",
+        "Redis (Debian's): append-only file, flushed every second, no snapshots.",
+        f"Window {found['seconds']:g} s, at most {found['runs']:,} runs in a drain, {found['repeats']} repeats."
+        + (f" Load average before a repeat: at most {max(loads):.1f}." if loads else ""),
+        "" if found["full"] else "**A shortened run: it shows that the bench works, not how fast anything is.**",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _foliot(peers: list[Record]) -> Record | None:
+    return next((peer for peer in peers if peer["name"] == "foliot"), None)
+
+
+def _cell(peer: Record, ours: Record | None, name: str, digits: int = 0) -> str:
+    mine = summary(peer, name)
+    if mine is None:
+        return NONE
+    base = summary(ours, name) if ours is not None and peer is not ours else None
+    ratio = f" ({_ratio(mine['median'] / base['median'])})" if base and base["median"] else ""
+    return f"{mine['median']:,.{digits}f}{ratio}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def _table(titles: list[str], rows: list[list[str]]) -> str:
+    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _main_table(peers: list[Record]) -> str:
+    ours = _foliot(peers)
+    titles = ["Peer", *(title for _, title in RATES), "Start p50 / p95 / p99 ms", "Repeats"]
+    rows = []
+    for peer in peers:
+        if any(summary(peer, name) for name, _ in RATES):
+            waits = " / ".join(_cell(peer, None, name, 1) for name in LATENCIES)
+            cells = [_cell(peer, ours, name) for name, _ in RATES]
+            if peer["bulkCall"].startswith("no such call"):
+                cells[0] += "¹"
+            shown = NONE if summary(peer, "p50") is None else waits
+            rows.append([f"{peer['title']} {peer['version']}", *cells, shown, str(len(peer["repeats"]))])
+    return _table(titles, rows) + "\n\n¹ It has no call for many; see its settings."
+
+
+def _cost_table(peers: list[Record]) -> str:
+    ours = _foliot(peers)
+    titles = ["Peer", *(title for _, title in COSTS)]
+    rows = [
+        [peer["title"], *(_cell(peer, ours if "wal" in name.lower() else None, name) for name, _ in COSTS)]
+        for peer in peers
+        if summary(peer, "wal")
+    ]
+    return _table(titles, rows)
+
+
+def _schedule_table(peers: list[Record]) -> str:
+    titles = ["Scheduler", "Count", "Repeats", "Lateness p50 / p95 / p99 / max s", "Fires/s", "Stored/s"]
+    rows = []
+    for count in SCHEDULES:
+        for peer in peers:
+            late = [schedule_summary(peer, count, name) for name in (*LATENCIES, "max", "fires", "stores")]
+            if late[0] is not None:
+                medians = [each["median"] for each in late if each is not None]
+                shown = " / ".join(f"{value:.2f}" for value in medians[:4])
+                repeats = f"{late[0]['repeats']:.0f}"
+                rates = [f"{value:,.0f}" for value in medians[4:]]
+                rows.append([f"{peer['title']} {peer['version']}", f"{count:,}", repeats, shown, *rates])
+    return _table(titles, rows)
+
+
+def _spread_table(peers: list[Record]) -> str:
+    names = [*(name for name, _ in RATES), *LATENCIES]
+    rows = []
+    for peer in peers:
+        spreads = [summary(peer, name) for name in names]
+        digits = [1 if name in LATENCIES else 0 for name in names]
+        shown = [
+            f"{each['min']:,.{places}f} to {each['max']:,.{places}f}" if each else NONE
+            for each, places in zip(spreads, digits, strict=True)
+        ]
+        if any(spreads):
+            rows.append([peer["title"], *shown])
+    return _table(["Peer", *(title for _, title in RATES), "p50 ms", "p95 ms", "p99 ms"], rows)
+
+
+def _settings(peers: list[Record]) -> str:
+    store = {"postgres": "PostgreSQL", "redis": "Redis"}
+    return "\n".join(
+        f"- **{peer['title']}** ({', '.join(peer['packages'])}; {store[peer['store']]}): {peer['settings']}."
+        f" Bulk: {peer['bulkCall']}. Durability: {peer['durability']}."
+        for peer in peers
+    )
+
+
+def _missing(peers: list[Record]) -> str:
+    """Everything that has no number, each with why."""
+    lines = [f"- {peer['title']}: {peer['notMeasured'] or 'not reached'}." for peer in peers if not peer["repeats"]]
+    for peer in peers:
+        lines += [f"- {peer['title']}, {cell}: {why}" for cell, why in errors(peer).items()]
+        cells = [each for each in peer["repeats"] if each.get("drained", 0) < each.get("runs", 0) and "drained" in each]
+        lines += [f"- {peer['title']}, drain: {each['drained']:,} of {each['runs']:,} in its time." for each in cells]
+        again = max((each.get("again", 0) for each in peer["repeats"]), default=0)
+        if again:
+            lines.append(f"- {peer['title']}: {again:,} runs were started a second time after its workers restarted.")
+    return "## Not measured, or not in full\n\n" + "\n".join(lines) if lines else ""

@@ -1,0 +1,81 @@
+"""One JSON file per peer: what was measured, and what is still to be."""
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from bench.peers.peer import Peer
+
+Record = dict[str, Any]
+
+
+class Results:
+    """The folder of one plan on one commit; a peer with all its repeats is finished."""
+
+    def __init__(self, folder: Path, repeats: int) -> None:
+        self._folder = folder
+        self._repeats = repeats
+
+    def load(self, peer: Peer) -> Record:
+        path = self._folder / f"{peer.name}.json"
+        return json.loads(path.read_text()) if path.exists() else describe(peer)
+
+    def is_due(self, peer: Peer, number: int) -> bool:
+        """Whether repeat `number` of this peer is still to be measured in this folder."""
+        return len(self.load(peer)["repeats"]) <= number < self._repeats
+
+    def add(self, peer: Peer, numbers: Record) -> None:
+        record = {**self.load(peer), "notMeasured": None}
+        record["repeats"].append(numbers)
+        self._write(peer, record)
+
+    def refuse(self, peer: Peer, why: str) -> None:
+        """Note why a peer could not be measured; the next run tries again."""
+        self._write(peer, {**self.load(peer), "notMeasured": why})
+
+    def forget(self, peer: Peer) -> None:
+        (self._folder / f"{peer.name}.json").unlink(missing_ok=True)
+
+    def _write(self, peer: Peer, record: Record) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{peer.name}.json"
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(record, indent=1) + "\n")
+        draft.replace(path)
+
+
+def describe(peer: Peer) -> Record:
+    return {
+        "name": peer.name,
+        "title": peer.title,
+        "version": peer.version,
+        "packages": list(peer.packages),
+        "store": peer.store,
+        "settings": peer.settings,
+        "durability": peer.durability,
+        "bulkCall": peer.bulk,
+        "mostWaiting": peer.most_waiting,
+        "notMeasured": None,
+        "repeats": [],
+    }
+
+
+def summary(record: Record, name: str) -> dict[str, float] | None:
+    """The median, the least and the most of one number over the repeats that have it."""
+    return spread([each[name] for each in record["repeats"] if each.get(name) is not None])
+
+
+def schedule_summary(record: Record, count: int, name: str) -> dict[str, float] | None:
+    return spread([each[f"due{count}"][name] for each in record["repeats"] if f"due{count}" in each])
+
+
+def spread(values: list[float]) -> dict[str, float] | None:
+    if not values:
+        return None
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "repeats": len(values)}
+
+
+def errors(record: Record) -> dict[str, str]:
+    """What went wrong in any repeat, by cell; the last word of each."""
+    return {cell: why for each in record["repeats"] for cell, why in each.get("errors", {}).items()}

@@ -1,0 +1,37 @@
+"""What a handler of the chaos application shall do, as its payload says; functions and the HTTP target act alike."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+BEAT: Final = 0.5
+"""Seconds between two signs of life of a handler that takes its time."""
+
+
+class Act(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A payload. `serial` makes it one of its kind, so that a payload handed to the wrong run shows."""
+
+    tenant: str
+    serial: str
+    fail: int = 0
+    """Fail on purpose in this many first attempts."""
+    slow: float = 0.0
+    """Seconds to take."""
+
+    def fails(self, attempt: int) -> bool:
+        return attempt <= self.fail
+
+    async def take_time(self, beat: Callable[[], Awaitable[object]]) -> None:
+        left = self.slow
+        while left > 0:
+            await asyncio.sleep(min(left, BEAT))
+            left -= BEAT
+            if left > 0:
+                await beat()
+
+
+def new_nonce() -> str:
+    return secrets.token_hex(6)

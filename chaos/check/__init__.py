@@ -1,0 +1,66 @@
+"""The checks, and the one way through all of them."""
+
+from collections.abc import Callable, Iterator
+
+from chaos.check.blind import blind
+from chaos.check.case import Case
+from chaos.check.concurrency import limits_broken, overlaps
+from chaos.check.executions import (
+    at_most_once_broken,
+    early_start,
+    phantom_execution,
+    unexplained_duplicate,
+    zombie_write,
+)
+from chaos.check.facts import Run
+from chaos.check.finding import Finding
+from chaos.check.history import (
+    disordered_times,
+    false_answers,
+    false_attempts,
+    false_status,
+    job_of_another,
+    wrong_tenant,
+)
+from chaos.check.occurrences import all_occurrences, check_occurrences
+from chaos.check.outbox import outbox
+from chaos.check.submissions import doubled_keys, lost_runs, lost_submissions, unasked_runs
+
+__all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
+
+SAFETY = tuple(f"S{number}" for number in range(1, 14))
+
+_OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    lost_submissions,
+    lost_runs,
+    doubled_keys,
+    unasked_runs,
+    limits_broken,
+    overlaps,
+    job_of_another,
+    false_answers,
+    outbox,
+)
+_OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
+    phantom_execution,
+    zombie_write,
+    unexplained_duplicate,
+    at_most_once_broken,
+    early_start,
+    wrong_tenant,
+    false_status,
+    false_attempts,
+    disordered_times,
+)
+
+
+def safety_findings(case: Case) -> Iterator[Finding]:
+    """Everything that must never be, and is."""
+    for check in _OF_ALL:
+        yield from check(case)
+    for run in case.runs.values():
+        for check_run in _OF_EACH:
+            yield from check_run(case, run)
+    found_of = all_occurrences(case)
+    yield from check_occurrences(case, found_of)
+    yield from blind(case, found_of)

@@ -1,0 +1,65 @@
+"""The blind cross-check: starts are matched to instants by time alone, whatever the product calls them.
+
+Starts in order of time, each given to the open window that closes first, which is optimal for intervals. If what is
+left over differs from what the labels say, the product mislabels occurrences (S12).
+"""
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from chaos.check.case import Case
+from chaos.check.finding import Finding
+from chaos.check.occurrences import Class, Occurrences
+from chaos.oracle import MICRO
+
+
+def blind(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
+    for job in case.jobs.values():
+        if not job.timeline.judged or job.unsure_by_hand or not all(each.recurring for each in job.definitions):
+            continue
+        found = found_of[job.id]
+        starts = sorted(run.starts[0].at for run in job.runs if run.starts and run.id not in job.by_hand)
+        starts = starts[: bisect_right(starts, case.cutoff)]
+        windows, needed = _windows(case, found)
+        strays, empty = _matched(starts, windows)
+        if len(strays) > found.surplus:
+            message = f"{len(strays)} starts belong, by their time, to no instant of the job"
+            numbers = {"starts": strays[:10], "by label": found.surplus}
+            yield Finding(check="S12", rule="blind", message=message, job=job.id, at=strays[-1], numbers=numbers)
+        unfilled = sorted(needed.intersection(empty))
+        if len(unfilled) > found.surplus + len(strays):
+            message = f"{len(unfilled)} instants ran by their labels, and no start falls to them"
+            yield Finding(check="S12", rule="blind", message=message, job=job.id, at=unfilled[0])
+
+
+def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]], set[float]]:
+    """When each instant may start, and which of them did by their labels and before the cut-off."""
+    windows, needed = [], set()
+    for instant, class_ in found.classes.items():
+        runs = found.records.get(instant, [])
+        if found.missed(instant) or (runs and not any(run.starts for run in runs)):
+            continue  # it did not run, and says so
+        begin = instant / MICRO - case.bounds.early
+        windows.append((begin, case.faults.postponed(begin + case.bounds.lateness)))
+        if class_ is Class.MUST and runs and runs[0].starts[0].at <= case.cutoff:
+            needed.add(begin)
+    return windows, needed
+
+
+def _matched(starts: list[float], windows: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Starts without a window, and the beginnings of windows without a start."""
+    waiting = sorted(windows, reverse=True)
+    still_open: list[tuple[float, float]] = []
+    strays, empty = [], []
+    for at in starts:
+        while waiting and waiting[-1][0] <= at:
+            begin, end = waiting.pop()
+            heapq.heappush(still_open, (end, begin))
+        while still_open and still_open[0][0] < at:
+            empty.append(heapq.heappop(still_open)[1])
+        if still_open:
+            heapq.heappop(still_open)
+        else:
+            strays.append(at)
+    return strays, empty + [begin for _, begin in still_open] + [begin for begin, _ in waiting]

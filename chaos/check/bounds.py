@@ -1,0 +1,45 @@
+"""How long things may take: as the product was set up, or its defaults; all in seconds."""
+
+from typing import Any
+
+import msgspec
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Read from `Evidence.settings`; what is not named there has the product's default."""
+
+    lease: float = 15.0
+    """Silence after which a worker is dead."""
+    grace: float = 30.0
+    """An instant handled within this time is on time."""
+    window: float = 3600.0
+    """Of what was missed, the latest instant is still run if it is no older than this."""
+    lateness: float = 30.0
+    """A start later than this, with no fault around, is a fault in itself."""
+    duration: float = 10.0
+    """The longest that a handler takes, time-outs included."""
+    recovery: float = 30.0
+    """The longest that the product needs after a fault has ended."""
+    slack: float = 10.0
+    """How long after a lapsed lease its consequences may still show."""
+    uncertainty: float = 0.25
+    """δ: an instant this near to a change of its job may belong to either side."""
+    clock: float = 0.05
+    """By how much two clocks of the same machine may differ."""
+    early: float = 0.05
+    """A start earlier than its time by more than this is early."""
+    hold: float = 5.0
+    """How long after a pause was acknowledged a worker may still begin what it held, besides `duration`."""
+    guardian: float = 2.0
+    """How long a fenced-out attempt may go on beside its successors, where a limit is set."""
+    attempts: str = "all"
+    """`all`: the dump holds every attempt; `some`: runs without any in the dump are not judged by them."""
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> "Bounds":
+        return msgspec.convert({name: settings[name] for name in cls.__struct_fields__ if name in settings}, cls)
+
+    @property
+    def unjudged(self) -> float:
+        """How long before the final read the last instant must lie to be judged."""
+        return self.lateness + self.duration + self.recovery

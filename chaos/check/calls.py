@@ -1,0 +1,54 @@
+"""Which operations are one call, and what an acknowledged call handed in."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from chaos.check.facts import Call, Submission
+from chaos.oracle import MICRO, duration, seconds
+from chaos.records import Operation, Outcome, digest
+
+CREATES = frozenset({"createJob", "createRun", "createRuns", "runJob"})
+
+
+def group(operations: Iterable[Operation]) -> list[Call]:
+    calls: dict[Any, Call] = {}
+    for each in operations:
+        if each.kind in CREATES:
+            name: Any = each.number if each.key is None else (each.tenant, each.key)
+            if name in calls:
+                calls[name].operations.append(each)
+            else:
+                calls[name] = Call([each])
+    return list(calls.values())
+
+
+def merged(call: Call, answered: Operation) -> Operation:
+    """A call that was repeated until it was answered took effect once, at some time since its first try."""
+    return Operation(
+        number=answered.number,
+        client=answered.client,
+        tenant=answered.tenant,
+        kind=answered.kind,
+        invoked=call.first.invoked,
+        completed=answered.completed,
+        outcome=Outcome.OK,
+        body=answered.body,
+        answer=answered.answer,
+    )
+
+
+def submitted(operation: Operation) -> list[tuple[str, dict[str, Any]]]:
+    answer, body = operation.answer or {}, operation.body or {}
+    if operation.kind == "createRuns":
+        return list(zip(answer["runIds"], body["runs"], strict=True))
+    return [(answer["runId"], body)]
+
+
+def submission_of(call: Call, operation: Operation, body: dict[str, Any]) -> Submission:
+    not_before = call.first.invoked
+    if (run_at := body.get("runAt")) is not None:
+        not_before = seconds(run_at)
+    elif (delay := body.get("delay")) is not None:
+        not_before += duration(delay) / MICRO
+    own = operation.kind != "runJob" or "payload" in body
+    return Submission(operation, body, digest(body.get("payload")) if own else None, not_before)

@@ -1,0 +1,47 @@
+"""Whether an instant that did not run had a reason that the rules know."""
+
+from typing import TYPE_CHECKING
+
+from chaos.check.case import Case
+from chaos.check.facts import Run
+from chaos.oracle import MICRO
+from chaos.records import Outcome
+
+if TYPE_CHECKING:
+    from chaos.check.occurrences import Occurrences
+
+_CLOSES = frozenset({"pauseJob", "cancelJob", "deleteJob"})
+
+
+def missed_wrongly(case: Case, found: "Occurrences", instant: int) -> str | None:
+    """An instant is missed only when nobody could fire it within its grace, and of several the latest is not."""
+    at, bounds = instant / MICRO, case.bounds
+    if not case.faults.near(at, at + bounds.grace, bounds.recovery):
+        return "is recorded as missed, and no fault kept anybody from firing it"
+    following = found.after(instant)
+    if following is None or found.missed(following) or found.owners[following] != found.owners[instant]:
+        return None
+    runs = found.records.get(following)
+    made = None if not runs else runs[0].moment("createdAt")
+    # The latest of those that are late is fired: so what follows a miss was itself handled late.
+    if made is not None and made - following / MICRO < bounds.grace - 1 and made - at < bounds.window:
+        return "is the latest of those that were missed, and was not caught up"
+    return None
+
+
+def skipped_wrongly(case: Case, found: "Occurrences", run: Run) -> str | None:
+    """An instant is skipped when the run before was still going, or because the gate closed in the meantime."""
+    instant = run.instant or 0
+    at, bounds = instant / MICRO, case.bounds
+    decided = run.moment("finishedAt") or at
+    if any(
+        each.kind in _CLOSES and each.outcome is not Outcome.FAIL and each.invoked <= decided + bounds.uncertainty
+        for each in found.job.operations
+        if each.outcome is Outcome.UNKNOWN or each.completed >= at - bounds.uncertainty
+    ):
+        return None
+    if all(each.overlap != "skip" for each in found.job.definitions):
+        return "is recorded as skipped, and overlap is allowed"
+    if found.going(decided + bounds.clock) < max(at, decided - 1) - bounds.clock:
+        return "is recorded as skipped, and no other run was going"
+    return None

@@ -1,0 +1,122 @@
+"""S5 to S8 and S10: what was executed was asked for, as it was asked for, once, and not before its time."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from chaos.check.case import Case
+from chaos.check.facts import Run
+from chaos.check.finding import Finding
+from chaos.oracle import seconds
+from chaos.records import Effect
+
+_FAILED = frozenset({"failed", "timed_out"})
+_GIVEN_UP = frozenset({"failed", "timed_out", "released", "snoozed", "cancelled"})
+"""Endings on record after which another attempt needs no further reason."""
+
+
+def phantom_execution(case: Case, run: Run) -> Iterator[Finding]:
+    """S5: a run that the product itself does not know began, or one received somebody else's payload."""
+    if not run.starts:
+        return
+    if not run.known and run.job is not None:
+        yield _about(run, "S5", "unknown", "ran, and neither a client nor the product knows it", run.starts[0].at)
+        return
+    expected = _payloads(case, run)
+    for start in run.starts:
+        if expected and start.payload and start.payload not in expected:
+            yield _about(run, "S5", "payload", "received another payload than was handed in", start.at)
+
+
+def zombie_write(case: Case, run: Run) -> Iterator[Finding]:
+    """S6: a result was taken from a fence that had been overtaken, or a finished run changed again."""
+    completed = [each for each in run.attempts if each["status"] == "completed"]
+    if completed and run.row is not None and run.row["status"] != "completed":
+        yield _about(run, "S6", "changed", f"had completed, and is {run.row['status']} now")
+    if len(run.attempts) < 2 and len(run.starts) < 2:
+        return
+    if completed and (later := [each for each in run.attempts if each["fence"] > completed[0]["fence"]]):
+        yield _about(run, "S6", "changed", f"went on after it had completed: {len(later)} attempts followed")
+    for row in run.attempts:
+        overtaken = [each for each in run.starts if each.fence > row["fence"]]
+        if not overtaken or row["finishedAt"] is None:
+            continue
+        taken, granted = seconds(row["finishedAt"]), min(each.at for each in overtaken)
+        if taken > granted + case.bounds.clock:
+            message = f"fence {row['fence']} was let write {taken - granted:.3f} s after a higher one had begun"
+            yield _about(run, "S6", "zombie", message, taken)
+
+
+def unexplained_duplicate(case: Case, run: Run) -> Iterator[Finding]:
+    """S7: an attempt followed another that had not failed, and no fault had taken its worker."""
+    failures = sum(each["status"] in _FAILED for each in run.attempts)
+    if failures and failures > 1 + (most := _most_retries(case, run)):
+        yield _about(run, "S7", "retries", f"failed {failures} times, and {most} retries were allowed")
+    if len(run.starts) < 2 or _at_most_once(case, run):
+        return
+    for before, after in pairwise(run.starts):
+        if before.fence == after.fence:
+            yield _about(run, "S7", "twice", f"the attempt with fence {after.fence} began twice", after.at)
+        elif not _justified(case, run, before, after):
+            message = f"began again with fence {after.fence} although {before.fence} had neither failed nor been lost"
+            yield _about(run, "S7", "unexplained", message, after.at)
+
+
+def at_most_once_broken(case: Case, run: Run) -> Iterator[Finding]:
+    """S8: a run that may begin once at most began again, fault or not."""
+    if len(run.starts) > 1 and _at_most_once(case, run):
+        yield _about(run, "S8", "twice", f"is at-most-once and began {len(run.starts)} times", run.starts[1].at)
+
+
+def early_start(case: Case, run: Run) -> Iterator[Finding]:
+    """S10: a run began before its time."""
+    if not run.starts:
+        return
+    start = run.starts[0]
+    due = start.scheduled_at or run.scheduled or 0.0
+    if run.submission is not None:
+        due = max(due, run.submission.not_before)
+    if start.at < due - case.bounds.early:
+        yield _about(run, "S10", "early", f"began {due - start.at:.3f} s before its time", start.at)
+
+
+def _payloads(case: Case, run: Run) -> set[str]:
+    if run.submission is not None and run.submission.digest is not None:
+        return {run.submission.digest}
+    job = case.jobs.get(run.job or "")
+    if job is None or not job.timeline.judged:
+        return set()
+    if run.submission is not None:
+        operation = run.submission.operation
+        standings = job.timeline.between(operation.invoked, operation.completed)
+        return {each.definition.payload for each in standings if each is not None}
+    if job.unsure_by_hand:
+        return set()
+    at, delta = run.scheduled or 0.0, case.bounds.uncertainty
+    standings = job.timeline.between(at - delta, at + delta)
+    owners = {each.definition.payload for each in standings if each is not None and each.definition.recurring}
+    return owners | {each.payload for each in job.definitions if each.at == run.instant}
+
+
+def _most_retries(case: Case, run: Run) -> int:
+    return max((int(each.get("maxRetries", 3)) for each in case.bodies_of(run)), default=1000)
+
+
+def _at_most_once(case: Case, run: Run) -> bool:
+    bodies = case.bodies_of(run)
+    return bool(bodies) and all(each.get("delivery") == "atMostOnce" for each in bodies)
+
+
+def _justified(case: Case, run: Run, before: Effect, after: Effect) -> bool:
+    """Whether the older claim had been given up by its own worker, or taken from it because of a fault."""
+    older, newer = (before, after) if before.fence < after.fence else (after, before)
+    row = run.attempt_of(older.fence)
+    given_up = row is not None and row["status"] in _GIVEN_UP and row["finishedAt"] is not None
+    if row is not None and given_up and seconds(row["finishedAt"]) <= newer.at + case.bounds.clock:
+        return True
+    if row is None and any(end.failed and end.fence == older.fence and end.at <= newer.at for end in run.ends):
+        return True
+    return case.faults.held(case.worker_of(older), before.at, after.at)
+
+
+def _about(run: Run, check: str, rule: str, message: str, at: float | None = None) -> Finding:
+    return Finding(check=check, rule=rule, message=message, run=run.id, job=run.job, at=at)

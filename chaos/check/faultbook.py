@@ -1,0 +1,94 @@
+"""What the nemesis did, asked by worker and by time: which duplicates and gaps it explains."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+from chaos.check.bounds import Bounds
+from chaos.records import Fault
+
+_NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", "cutAfterCommit", "partition"})
+_DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
+
+
+def strikes_everybody(fault: Fault) -> bool:
+    """Whether a fault kept every worker from the database: then each may have lost its lease, or an answer."""
+    if fault.kind in _DATABASE or fault.target.startswith("postgres"):
+        return True
+    return fault.kind in _NETWORK and not fault.workers
+
+
+class FaultBook:
+    def __init__(self, faults: Iterable[Fault], bounds: Bounds) -> None:
+        self.all = sorted(faults, key=lambda fault: fault.began)
+        self._after = bounds.lease + bounds.slack
+        self._recovery = bounds.recovery + bounds.lateness
+        self._everybody = [fault for fault in self.all if strikes_everybody(fault)]
+        self._some = [fault for fault in self.all if fault.workers]
+        self._by_worker: dict[str, list[Fault]] = defaultdict(list)
+        for fault in self._some:
+            for worker in fault.workers:
+                self._by_worker[worker].append(fault)
+
+    def held(self, worker: str | None, start: float, end: float) -> bool:
+        """Whether a fault can have cost this worker its lease, or a result, in [start, end].
+
+        None: nobody knows which worker it was, so a fault of any worker will do.
+        """
+        own = self._some if worker is None else self._by_worker.get(worker, [])
+        return self._any(own, start, end) or self._any(self._everybody, start, end)
+
+    def near(self, start: float, end: float, after: float) -> bool:
+        """Whether any fault, or the time `after` it, touches [start, end]."""
+        return any(fault.began <= end and fault.ended + after >= start for fault in self.all)
+
+    def postponed(self, deadline: float) -> float:
+        """A deadline, put off by the faults that came before it and by what it takes to recover from them."""
+        begins, ends = self._outages
+        position = bisect_right(begins, deadline)
+        return max(deadline, ends[position - 1]) if position else deadline
+
+    def troubled(self, at: float) -> bool:
+        """Whether a fault was on, or had not been recovered from."""
+        begins, ends = self._outages
+        position = bisect_right(begins, at)
+        return position > 0 and ends[position - 1] >= at
+
+    def down(self, start: float, end: float) -> bool:
+        """Whether the database was out of reach for everybody at some moment of [start, end]."""
+        begins, ends = self._down
+        position = bisect_right(begins, end)
+        return position > 0 and ends[position - 1] >= start
+
+    @cached_property
+    def _outages(self) -> tuple[list[float], list[float]]:
+        return _merged((fault.began, fault.ended + self._recovery) for fault in self.all)
+
+    @cached_property
+    def _down(self) -> tuple[list[float], list[float]]:
+        return _merged((fault.began, fault.ended) for fault in self._everybody)
+
+    def jumped(self, at: float) -> bool:
+        """Whether some clock may have been wrong at this moment."""
+        return any(f.kind == "clockJump" and f.began - 1 <= at <= f.ended + self._after for f in self.all)
+
+    def death(self, worker: str, after: float) -> float | None:
+        """When this worker was killed next."""
+        return next((f.began for f in self._by_worker.get(worker, []) if f.kind == "kill" and f.began >= after), None)
+
+    def _any(self, faults: Iterable[Fault], start: float, end: float) -> bool:
+        return any(fault.began <= end and fault.ended + self._after >= start for fault in faults)
+
+
+def _merged(spans: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Spans in order of their beginning, made into such as do not touch: all beginnings, all ends."""
+    begins: list[float] = []
+    ends: list[float] = []
+    for begin, end in spans:
+        if ends and begin <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            begins.append(begin)
+            ends.append(end)
+    return begins, ends

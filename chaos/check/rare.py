@@ -1,0 +1,75 @@
+"""How often each rare path was taken: a run that never took one has not tested it."""
+
+from chaos.check.case import Case
+from chaos.check.facts import Call, Run
+from chaos.oracle import seconds
+from chaos.records import Outcome
+
+
+def rare_paths(case: Case) -> dict[str, int]:
+    runs = case.runs.values()
+    done, not_done = _ambiguous(case)
+    rows = [run.row for run in runs if run.row is not None]
+    attempts = [row for rows_ in case.evidence.dump.attempts.values() for row in rows_]
+    return {
+        "lease take-overs": sum(_taken_over(case, run) for run in case.restarted)
+        + sum(row["status"] == "lost" for row in attempts),
+        "zombie rejections": sum(len(run.rejected) for run in runs) + sum(_late_results(run) for run in case.restarted),
+        "ambiguous calls done": done,
+        "ambiguous calls not done": not_done,
+        "misfires": sum(len(job.missed) for job in case.jobs.values()) + _count(rows, "missed"),
+        "retries": sum(row["status"] in {"failed", "timed_out"} and row["attempt"] > 0 for row in attempts),
+        "time-outs": sum(row["status"] == "timed_out" for row in attempts),
+        "dead letters": _count(rows, "failed"),
+        "skipped overlaps": _count(rows, "skipped"),
+        "cancelled pending runs": _count(rows, "cancelled"),
+        "idempotent repeats": sum(_repeated(call) for call in case.calls),
+    }
+
+
+def _count(rows: list[dict[str, object]], status: str) -> int:
+    return sum(row["status"] == status for row in rows)
+
+
+def _taken_over(case: Case, run: Run) -> bool:
+    """A second claim without an ending of the first on record: its worker was gone before it said that it had begun."""
+    return any(run.attempt_of(start.fence) is None for start in run.starts[:-1]) and bool(case.faults.all)
+
+
+def _late_results(run: Run) -> int:
+    """Handlers that came to their end after a higher fence had begun: what they reported was refused."""
+    return sum(any(start.fence > end.fence and start.at < end.at for start in run.starts) for end in run.ends)
+
+
+def _repeated(call: Call) -> int:
+    """Repetitions that were given the first answer."""
+    answers = [each.answer for each in call.operations if each.outcome is Outcome.OK and each.answer]
+    return sum(answer == answers[0] for answer in answers[1:])
+
+
+def _ambiguous(case: Case) -> tuple[int, int]:
+    """Calls without an answer that turned out to have happened, and not to have happened.
+
+    Repeated under its key until it was answered: had the first try happened, the resource is older than the last one.
+    """
+    done = sum(job.timeline.last >= {None} for job in case.jobs.values())
+    not_done = 0
+    for call in case.calls:
+        answered = call.answered
+        unsure = [each for each in call.operations if each.outcome is Outcome.UNKNOWN]
+        if answered is None or not unsure or answered.answer is None:
+            continue
+        made = _made(case, answered.answer)
+        if made is not None and unsure[-1].invoked < answered.invoked:
+            done, not_done = done + (made < answered.invoked), not_done + (made >= answered.invoked)
+    unsure_jobs = sum(call.first.kind == "createJob" and call.unsure for call in case.calls)
+    return done, not_done + unsure_jobs - sum(None in job.timeline.last for job in case.jobs.values())
+
+
+def _made(case: Case, answer: dict[str, object]) -> float | None:
+    if "jobId" in answer:
+        job = case.jobs.get(str(answer["jobId"]))
+        return None if job is None or job.row is None else seconds(job.row["createdAt"])
+    runs = answer.get("runIds") or [answer.get("runId")]
+    run = case.runs.get(str(runs[0])) if isinstance(runs, list) else None
+    return None if run is None else run.moment("createdAt")

@@ -1,0 +1,158 @@
+"""S1, S2, S4: what was acknowledged is there, comes to an end, and is there once."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from chaos.check.case import Case
+from chaos.check.facts import Call, Job, Run
+from chaos.check.finding import Finding
+from chaos.records import Outcome, digest
+from chaos.timeline import Gate, agrees
+
+TERMINAL = frozenset({"completed", "failed", "cancelled", "skipped", "missed"})
+_FAILINGS = frozenset({"failed", "timed_out", "lost", "unknown"})
+_ENDS_RUNS = frozenset({"cancelJob", "deleteJob", "changeJob"})
+
+
+def lost_submissions(case: Case) -> Iterator[Finding]:
+    """S1: an acknowledged run or job is nowhere, or a job has lost an acknowledged change."""
+    for run in case.runs.values():
+        if run.row is None and run.submission is not None and not run.starts and not run.rejected:
+            yield Finding(
+                check="S1",
+                rule="run",
+                message="acknowledged, and neither the API nor the ledger has heard of it",
+                run=run.id,
+                job=run.job,
+                at=run.submission.operation.completed,
+            )
+    for job in case.jobs.values():
+        if job.row is None:
+            if not any(each.kind == "deleteJob" and (each.body or {}).get("purge") for each in job.operations):
+                yield Finding(check="S1", rule="job", message="acknowledged, and the API does not show it", job=job.id)
+        elif job.timeline.judged and not any(agrees(job.row, each) for each in job.timeline.last if each is not None):
+            yield Finding(
+                check="S1",
+                rule="change",
+                message="is not what its owner was told: an acknowledged change is lost, or one nobody made is there",
+                job=job.id,
+                numbers={"shown": {name: job.row.get(name) for name in ("status", "version", "updatedAt")}},
+            )
+
+
+def lost_runs(case: Case) -> Iterator[Finding]:
+    """S2: a run that is due has not come to an end, or to one that nothing explains."""
+    if not case.evidence.dump.quiet:
+        yield Finding(check="S2", rule="quiet", message="work was still going on when patience ran out")
+    for run in case.runs.values():
+        status = run.status
+        if status == "completed":  # S12 asks whether that is true
+            continue
+        if status is None:
+            if run.submission is not None and run.starts and not run.ends:
+                yield _lost(run, "gone", "began, never ended, and the API does not know it any more")
+        elif status not in TERMINAL:
+            if not _may_wait(case, run):
+                yield _lost(run, "unfinished", f"is still {status} although it was due before the cut-off")
+        elif status == "failed" and not _has_failed(case, run):
+            yield _lost(run, "unexplained", "is failed, and no attempt on record failed")
+        elif status == "cancelled" and not _was_cancelled(case, run):
+            yield _lost(run, "unexplained", "is cancelled, and nobody cancelled it")
+
+
+def doubled_keys(case: Case) -> Iterator[Finding]:
+    """S4: one idempotency key made two resources."""
+    for call in case.calls:
+        made = {_resource(each.answer) for each in call.operations if each.outcome is Outcome.OK and each.answer}
+        if len(made) > 1:
+            yield Finding(
+                check="S4",
+                rule="key",
+                message=f"the key {call.first.key!r} of {call.first.tenant} made {len(made)} resources",
+                run=next((name for name in sorted(made) if name.startswith("run")), None),
+                job=call.first.job or next((name for name in sorted(made) if name.startswith("job")), None),
+                numbers={"resources": sorted(made)},
+            )
+    yield from _unasked_jobs(case)
+
+
+def unasked_runs(case: Case) -> Iterator[Finding]:
+    """S4, S5: an ad-hoc run that no acknowledged and no unanswered call explains."""
+    unsure, sure = _handed_in(case.calls)
+    left = sum(unsure.values())
+    for run in case.runs.values():
+        if run.job is not None or run.submission is not None:
+            continue
+        payload = next((each.payload for each in run.starts if each.payload), None)
+        if payload is None and left:
+            left -= 1
+        elif payload is not None and unsure[payload]:
+            unsure[payload] -= 1
+            left -= 1
+        elif payload is not None and payload in sure:
+            yield Finding(
+                check="S4", rule="run", message="is a second run of a call that was acknowledged once", run=run.id
+            )
+        else:
+            yield Finding(check="S5", rule="unknown", message="nobody handed this run in", run=run.id)
+
+
+def _unasked_jobs(case: Case) -> Iterator[Finding]:
+    names = {(call.first.tenant, (call.first.body or {}).get("name")) for call in case.calls}
+    for row in case.phantom_jobs:
+        if (row["tenant"], row["name"]) in names:
+            message = f"is a second job of the call that made {row['name']!r}"
+            yield Finding(check="S4", rule="job", message=message, job=row["jobId"])
+        else:
+            yield Finding(check="S5", rule="job", message="nobody created this job", job=row["jobId"])
+
+
+def _lost(run: Run, rule: str, message: str) -> Finding:
+    return Finding(check="S2", rule=rule, message=message, run=run.id, job=run.job, at=run.scheduled)
+
+
+def _may_wait(case: Case, run: Run) -> bool:
+    due = run.moment("dueAt") or run.scheduled or 0.0
+    job = case.jobs.get(run.job or "")
+    return due >= case.cutoff or (job is not None and _may_be_closed(job))
+
+
+def _may_be_closed(job: Job) -> bool:
+    return any(each is not None and each.gate is Gate.PAUSED for each in job.timeline.last)
+
+
+def _has_failed(case: Case, run: Run) -> bool:
+    if not run.attempts and case.bounds.attempts != "all":
+        return True
+    return any(each["status"] in _FAILINGS for each in run.attempts)
+
+
+def _was_cancelled(case: Case, run: Run) -> bool:
+    job = case.jobs.get(run.job or "")
+    ended = run.moment("finishedAt")
+    return job is not None and any(
+        each.kind in _ENDS_RUNS
+        and each.outcome is not Outcome.FAIL
+        and (ended is None or each.invoked <= ended + case.bounds.clock)
+        for each in job.operations
+    )
+
+
+def _resource(answer: dict[str, object]) -> str:
+    return str(answer.get("jobId") or answer.get("runId") or answer.get("runIds"))
+
+
+def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str]]:
+    """Payloads of ad-hoc runs whose call nobody answered, and of those that were acknowledged."""
+    unsure: Counter[str] = Counter()
+    sure: set[str] = set()
+    for call in calls:
+        first = call.first
+        if first.kind in {"createRun", "createRuns"} and (call.unsure or call.answered):
+            body = first.body or {}
+            digests = [digest(each.get("payload")) for each in body.get("runs", [body])]
+            if call.unsure:
+                unsure.update(digests)
+            else:
+                sure.update(digests)
+    return unsure, sure

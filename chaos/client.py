@@ -1,0 +1,127 @@
+"""One call to the API, and what may honestly be concluded from its end."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from chaos.records import Operation, Outcome
+
+PATIENCE: Final = 10.0
+"""Seconds that a client waits for an answer."""
+PATHS: Final = {
+    "createJob": ("POST", "/v1/jobs"),
+    "changeJob": ("PATCH", "/v1/jobs/{job}"),
+    "pauseJob": ("POST", "/v1/jobs/{job}:pause"),
+    "resumeJob": ("POST", "/v1/jobs/{job}:resume"),
+    "cancelJob": ("POST", "/v1/jobs/{job}:cancel"),
+    "deleteJob": ("DELETE", "/v1/jobs/{job}"),
+    "runJob": ("POST", "/v1/jobs/{job}:run"),
+    "createRun": ("POST", "/v1/runs"),
+    "createRuns": ("POST", "/v1/runs:batch"),
+}
+
+
+def judge(status: int) -> Outcome:
+    """What an answer's status says: a refusal did nothing; an error on the other side may have come too late."""
+    if 200 <= status < 300:
+        return Outcome.OK
+    if 400 <= status < 500 and status != 408:
+        return Outcome.FAIL
+    return Outcome.UNKNOWN
+
+
+class Api:
+    """Calls the APIs in turn, and writes down every call as its client saw it."""
+
+    def __init__(self, urls: Sequence[str], keys: Mapping[str, str], log: Path, patience: float = PATIENCE) -> None:
+        self._urls = itertools.cycle(urls)
+        self._keys = keys
+        self._log = log.open("ab")
+        self._numbers = itertools.count(1)
+        # A connection of its own for each call: what cannot connect has sent nothing, anything else may have arrived.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(force_close=True, limit=0), timeout=aiohttp.ClientTimeout(total=patience)
+        )
+        self._reading = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
+        self.acknowledged = 0
+        """Runs that were answered with an id; a repeated answer counts once."""
+        self.outcomes = dict.fromkeys(Outcome, 0)
+        self._known: set[str] = set()
+
+    async def close(self) -> None:
+        await self._session.close()
+        await self._reading.close()
+        self._log.close()
+
+    async def call(
+        self,
+        kind: str,
+        *,
+        client: int,
+        tenant: str,
+        job: str | None = None,
+        body: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Operation:
+        method, path = PATHS[kind]
+        operation = Operation(
+            number=next(self._numbers),
+            client=client,
+            tenant=tenant,
+            kind=kind,
+            invoked=time.time(),
+            completed=0.0,
+            outcome=Outcome.UNKNOWN,
+            job=job,
+            body=body,
+            key=key,
+        )
+        try:
+            await self._send(operation, method, path.format(job=job))
+        finally:  # also when we are told to stop in the middle: then it is unknown
+            operation.completed = time.time()
+            self._write(operation)
+        return operation
+
+    async def _send(self, operation: Operation, method: str, path: str) -> None:
+        headers = {"Authorization": f"Bearer {self._keys[operation.tenant]}"}
+        if operation.key is not None:
+            headers["Idempotency-Key"] = operation.key
+        content = None if operation.body is None else msgspec.json.encode(operation.body)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            async with self._session.request(method, next(self._urls) + path, data=content, headers=headers) as answer:
+                operation.status = answer.status
+                operation.outcome = judge(answer.status)
+                text = await answer.read()
+                if operation.outcome is Outcome.OK:
+                    operation.answer = msgspec.json.decode(text)
+        except aiohttp.ClientConnectorError:
+            operation.outcome = Outcome.FAIL
+        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.DecodeError):
+            # Also if it was "201" whose body was cut: whoever cannot read the answer does not know what was made.
+            operation.outcome = Outcome.UNKNOWN
+
+    def _write(self, operation: Operation) -> None:
+        self.outcomes[operation.outcome] += 1
+        if operation.outcome is Outcome.OK and operation.answer is not None:
+            runs = operation.answer.get("runIds") or [run for run in [operation.answer.get("runId")] if run]
+            name = operation.key or f"number {operation.number}"
+            if runs and name not in self._known:
+                self._known.add(name)
+                self.acknowledged += len(runs)
+        self._log.write(msgspec.json.encode(operation) + b"\n")
+        self._log.flush()
+
+    async def read(self, tenant: str, path: str, **query: Any) -> Any:
+        """One page of what a user sees; raises unless it was given. Reads are no operations."""
+        headers = {"Authorization": f"Bearer {self._keys[tenant]}"}
+        async with self._reading.get(next(self._urls) + path, params=query, headers=headers) as answer:
+            answer.raise_for_status()
+            return msgspec.json.decode(await answer.read())

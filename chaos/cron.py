@@ -1,0 +1,191 @@
+"""A second reading of cron, made only to check the first: sets of field values laid over the wall clock of a zone.
+
+Nothing is shared with the product, and the way is another one: not "what comes next", but "what lies in this window",
+by going through days, hours, minutes and seconds.
+"""
+
+import calendar
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+MACROS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
+_DAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
+_LARGEST_SHIFT: Final = 26 * 3600
+"""Seconds around a window in which a change of the clocks can matter to it: zones have jumped a whole day."""
+
+
+class Fields(msgspec.Struct, frozen=True):
+    seconds: tuple[int, ...]
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    """0 is Sunday."""
+    last_day: bool
+    last_working_day: bool
+    last_weekdays: frozenset[int]
+    nth_weekdays: frozenset[tuple[int, int]]
+    both: bool
+    """A day must please both day fields; otherwise one is enough."""
+    elapsed: bool
+    """Fires whenever the clock shows a match; otherwise each reading once, and none is lost in a gap."""
+
+    def on(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        length = calendar.monthrange(day.year, day.month)[1]
+        weekday = day.isoweekday() % 7
+        by_day = (
+            day.day in self.days
+            or (self.last_day and day.day == length)
+            or (self.last_working_day and day == _last_working_day(day.replace(day=length)))
+        )
+        by_weekday = (
+            weekday in self.weekdays
+            or (weekday in self.last_weekdays and day.day > length - 7)
+            or (weekday, (day.day - 1) // 7 + 1) in self.nth_weekdays
+        )
+        return by_day and by_weekday if self.both else by_day or by_weekday
+
+    def shows(self, reading: datetime) -> bool:
+        return (
+            reading.second in self.seconds
+            and reading.minute in self.minutes
+            and reading.hour in self.hours
+            and self.on(reading.date())
+        )
+
+    def readings(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        """All matching readings of a wall clock in [first, last]."""
+        day = first.date()
+        while day <= last.date():
+            if self.on(day):
+                yield from self._readings_of(day, first, last)
+            day += timedelta(days=1)
+
+    def _readings_of(self, day: date, first: datetime, last: datetime) -> Iterator[datetime]:
+        for hour in self.hours:
+            start = datetime(day.year, day.month, day.day, hour)  # noqa: DTZ001 - a reading, not an instant
+            if start > last or start + timedelta(hours=1) <= first:
+                continue
+            for minute in self.minutes:
+                beginning = start + timedelta(minutes=minute)
+                if beginning > last or beginning + timedelta(minutes=1) <= first:
+                    continue
+                for second in self.seconds:
+                    reading = beginning + timedelta(seconds=second)
+                    if first <= reading <= last:
+                        yield reading
+
+
+@cache
+def parse(expression: str) -> Fields:
+    words = MACROS.get(expression.strip().lower(), expression).upper().split()
+    if len(words) == 5:
+        words = ["0", *words]
+    second, minute, hour, day, month, weekday = words
+    day_terms, weekday_terms = day.split(","), weekday.split(",")
+    plain_weekdays = [term for term in weekday_terms if not re.search(r"L$|#", term)]
+    return Fields(
+        seconds=tuple(sorted(_values(second.split(","), 0, 59))),
+        minutes=tuple(sorted(_values(minute.split(","), 0, 59))),
+        hours=tuple(sorted(_values(hour.split(","), 0, 23))),
+        days=_values([term for term in day_terms if not term.startswith("L")], 1, 31),
+        months=_values(month.split(","), 1, 12, ["", *_MONTHS]),
+        weekdays=frozenset(value % 7 for value in _values(plain_weekdays, 0, 7, _DAYS)),
+        last_day=any(re.fullmatch(r"L(/\d+)?", term) for term in day_terms),
+        last_working_day=any(term.startswith("LW") for term in day_terms),
+        last_weekdays=frozenset(_number(term[:-1], _DAYS) % 7 for term in weekday_terms if term.endswith("L")),
+        nth_weekdays=frozenset(
+            (_number(name, _DAYS) % 7, int(nth)) for name, _, nth in (t.partition("#") for t in weekday_terms) if nth
+        ),
+        both=day.startswith("*") or weekday.startswith("*"),
+        elapsed=minute.startswith("*") or hour.startswith("*"),
+    )
+
+
+@cache
+def fires(expression: str, zone_name: str, after: int, until: int) -> tuple[int, ...]:
+    """All fires in (after, until], in whole seconds since the Unix epoch, rising."""
+    fields, zone = parse(expression), ZoneInfo(zone_name)
+    offset = _steady_offset(zone_name, after, until)
+    if offset is not None:
+        shift = timedelta(seconds=offset)
+        found = fields.readings(_naive(after + 1) + shift, _naive(until) + shift)
+        return tuple(_seconds(reading.replace(tzinfo=UTC)) - offset for reading in found)
+    if fields.elapsed:
+        moments = range(after + 1, until + 1)
+        return tuple(at for at in moments if fields.shows(datetime.fromtimestamp(at, zone)))
+    first, last = (datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in (after, until))
+    margin = timedelta(seconds=_LARGEST_SHIFT)
+    instants = {_first_showing(zone, reading) for reading in fields.readings(first - margin, last + margin)}
+    return tuple(sorted(at for at in instants if after < at <= until))
+
+
+def _values(terms: list[str], low: int, high: int, names: list[str] | None = None) -> frozenset[int]:
+    return frozenset(value for term in terms for value in _term(term, low, high, names or []))
+
+
+def _term(term: str, low: int, high: int, names: list[str]) -> range:
+    span, _, step = term.partition("/")
+    begin, _, end = span.partition("-")
+    if begin == "*":
+        first, last = low, high
+    else:
+        first = _number(begin, names)
+        last = _number(end, names) if end else high if step else first
+        if last < first and names == _DAYS and last == 0:
+            last = 7  # MON-SUN
+    return range(first, last + 1, int(step or 1))
+
+
+def _number(text: str, names: list[str]) -> int:
+    return names.index(text) if text in names else int(text)
+
+
+def _last_working_day(last: date) -> date:
+    return last - timedelta(days=max(0, last.isoweekday() - 5))
+
+
+def _naive(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None)
+
+
+def _seconds(instant: datetime) -> int:
+    return int(instant.timestamp())
+
+
+@cache
+def _steady_offset(zone_name: str, after: int, until: int) -> int | None:
+    """The zone's offset, if its clocks are not changed anywhere near the window."""
+    zone = ZoneInfo(zone_name)
+    probes = range(after - _LARGEST_SHIFT, until + _LARGEST_SHIFT + 3600, 3600)
+    offsets = {datetime.fromtimestamp(at, zone).utcoffset() for at in probes}
+    only = offsets.pop()
+    return None if offsets or only is None else int(only.total_seconds())
+
+
+def _first_showing(zone: ZoneInfo, reading: datetime) -> int:
+    """When a clock on the wall first shows `reading`, or, if it never does, when the gap that swallows it ends."""
+    early, late = sorted(_seconds(reading.replace(tzinfo=zone, fold=fold)) for fold in (0, 1))
+    if datetime.fromtimestamp(early, zone).replace(tzinfo=None) == reading:
+        return early
+    moments = range(early, late + 1)
+    return moments[bisect_left(moments, reading, key=lambda at: datetime.fromtimestamp(at, zone).replace(tzinfo=None))]

@@ -1,0 +1,131 @@
+"""The clients: each follows its plan, asks again under the same key while it does not know, and never too fast."""
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import aiohttp
+
+from chaos import patience
+from chaos.client import Api
+from chaos.plan import CLIENTS, Planner, Step
+from chaos.records import Operation, Outcome
+from foliot.wire.codec import rfc3339
+
+AGAIN_FOR: Final = 60.0
+"""Seconds during which a client asks again for what it must know."""
+LARGEST_BACKLOG: Final = 6_000
+"""Runs handed in and not yet run: beyond this the clients wait."""
+
+
+class Driver:
+    def __init__(self, api: Api, seed: int, ledger: str, *, rate: float) -> None:
+        """`rate`: runs a second that all bulk clients together hand in at most."""
+        self._api = api
+        self._seed = seed
+        self._ledger = ledger
+        self._rate = rate
+        self._jobs: dict[tuple[int, int], str] = {}
+        self._expected = 0
+        self._over = 0
+        self.counts: dict[str, int] = {}
+        """What the ledger has seen, by phase."""
+
+    @property
+    def backlog(self) -> int:
+        return max(0, self._expected - self._over)
+
+    async def run(self, until: float) -> None:
+        """Let all clients work until then, by the machine's clock."""
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(self._watch())
+            clients = [group.create_task(self._client(number, until)) for number in range(len(CLIENTS))]
+            await asyncio.wait(clients)
+            watch.cancel()
+
+    async def _client(self, number: int, until: float) -> None:
+        planner = Planner(self._seed, number, f"{self._ledger}/do")
+        share = self._rate / sum(role == "bulk" for _, role in CLIENTS)
+        for step in planner.steps():
+            began = time.time()
+            await asyncio.sleep(min(step.pause, max(0.0, until - began)))
+            await patience.until(lambda: self.backlog <= LARGEST_BACKLOG, until - time.time(), 0.1)
+            if time.time() >= until:
+                return
+            await self._do(number, planner.tenant, step)
+            if planner.role == "bulk" and step.body is not None:
+                await asyncio.sleep(max(0.0, len(step.body["runs"]) / share - (time.time() - began)))
+
+    async def _do(self, client: int, tenant: str, step: Step) -> None:
+        job = None
+        if step.job is not None and step.kind != "createJob":
+            job = self._jobs.get((client, step.job))
+            if job is None:  # its creation never succeeded: there is nothing to act on
+                return
+        done = await self._insist(client, tenant, step.kind, job, resolved(step.body), step.key)
+        if done.outcome is not Outcome.OK or done.answer is None:
+            return
+        self._expected += step.expected
+        if step.kind == "createJob" and step.job is not None:
+            self._jobs[client, step.job] = done.answer["jobId"]
+        if step.again:
+            await self._api.call(step.kind, client=client, tenant=tenant, job=job, body=done.body, key=step.key)
+
+    async def _insist(
+        self, client: int, tenant: str, kind: str, job: str | None, body: dict[str, Any] | None, key: str | None
+    ) -> Operation:
+        """Ask until there is an answer; each time is an operation of its own, all under one key."""
+        deadline = time.time() + AGAIN_FOR
+        while True:
+            done = await self._api.call(kind, client=client, tenant=tenant, job=job, body=body, key=key)
+            refused = done.outcome is Outcome.FAIL and done.status
+            if done.outcome is Outcome.OK or refused or time.time() > deadline:
+                return done
+            await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311 - spreads the load; guards nothing
+
+    async def _watch(self) -> None:
+        """Follow what the ledger has seen, so that the backlog stays bounded."""
+        async with aiohttp.ClientSession() as session:
+            while True:
+                async with session.get(f"{self._ledger}/count") as answer:
+                    self.counts = await answer.json()
+                self._over = self.counts["over"]
+                await asyncio.sleep(0.25)
+
+    async def wind_down(self) -> None:
+        """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and jobs that hold back runs."""
+        for number, (tenant, role) in enumerate(CLIENTS):
+            if role == "bulk":
+                for job in await self._endless(tenant):
+                    await self._insist(number, tenant, "cancelJob", job, None, None)
+
+    async def _endless(self, tenant: str) -> list[str]:
+        found: list[str] = []
+        query = {"limit": "500"}
+        while True:
+            page = await self._api.read(tenant, "/v1/jobs", **query)
+            found += [
+                job["jobId"]
+                for job in page["items"]
+                if job["status"] != "cancelled"
+                and (job["scheduleType"] == "recurring" or job["status"] in {"paused", "blocked"})
+            ]
+            if page["nextCursor"] is None:
+                return found
+            query["cursor"] = page["nextCursor"]
+
+
+def resolved(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The body with {"$in": seconds} replaced by the instant that far from now."""
+    if body is None:
+        return None
+    now = datetime.now(UTC)
+    return {name: _instant(value, now) for name, value in body.items()}
+
+
+def _instant(value: Any, now: datetime) -> Any:
+    if isinstance(value, dict) and "$in" in value:
+        return rfc3339(now + timedelta(milliseconds=round(value["$in"] * 1000)))
+    return value

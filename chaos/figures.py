@@ -1,0 +1,142 @@
+"""The numbers of a run: how late, how quickly back, and whether the rare paths were walked at all."""
+
+import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from chaos.records import Effect, Evidence, Fault, Outcome, Phase
+
+DATABASE: Final = frozenset({"postgresKill", "postgresStop", "diskFull"})
+AFTERMATH: Final = 20.0
+"""Seconds after a fault that still belong to it: a lease, and a little."""
+LATE_RESULTS: Final = "results came after the lease was lost"
+
+
+def windows(faults: Iterable[Fault], aftermath: float = 0.0) -> list[tuple[float, float]]:
+    """The times under fault, in order, overlapping ones made one."""
+    merged: list[tuple[float, float]] = []
+    for began, ended in sorted((fault.began, fault.ended + aftermath) for fault in faults):
+        if merged and began <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(ended, merged[-1][1]))
+        else:
+            merged.append((began, ended))
+    return merged
+
+
+def lateness(evidence: Evidence) -> list[tuple[float, float]]:
+    """(when, how late) of every run's first start."""
+    seen: set[str] = set()
+    found = []
+    for effect in evidence.effects:
+        if effect.phase is Phase.START and effect.run not in seen:
+            seen.add(effect.run)
+            if effect.scheduled_at is not None:
+                found.append((effect.at, max(0.0, effect.at - effect.scheduled_at)))
+    return found
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    named = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+    return {name: round(ordered[min(last, int(last * part + 0.5))], 4) for name, part in named.items()}
+
+
+def split_lateness(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Percentiles in quiet times, and within a fault or its aftermath."""
+    stormy = windows(evidence.faults, AFTERMATH)
+    begins = [began for began, _ in stormy]
+    quiet: list[float] = []
+    faulted: list[float] = []
+    for at, late in lateness(evidence):
+        index = bisect.bisect_right(begins, at - late) - 1
+        (faulted if index >= 0 and at - late <= stormy[index][1] else quiet).append(late)
+    return {"quiet": percentiles(quiet), "faulted": percentiles(faulted)}
+
+
+def recovery(evidence: Evidence) -> dict[str, dict[str, Any]]:
+    """Seconds from each kill to what shows that it is overcome; the number of cases, and the worst."""
+    starts = [effect for effect in evidence.effects if effect.phase is Phase.START]
+    by_kind = {
+        "worker kill to restart of its runs": _worker_kills(evidence, starts),
+        "scheduler kill to next fire": _scheduler_kills(evidence, starts),
+        "database accepting to first start": _database_restarts(evidence, starts),
+    }
+    return {
+        name: {"cases": len(found), **({"worst": round(max(found), 2)} if found else {})}
+        for name, found in by_kind.items()
+    }
+
+
+def _worker_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
+    """From the kill, or from the end of the last trouble of the database before the restart, whichever is later."""
+    by_run: dict[str, list[Effect]] = defaultdict(list)
+    for start in starts:
+        by_run[start.run].append(start)
+    over = {(e.run, e.nonce) for e in evidence.effects if e.phase is Phase.END}
+    outages = [(fault.began, fault.ended) for fault in evidence.faults if fault.kind in DATABASE]
+    found = []
+    for kill in (fault for fault in evidence.faults if fault.kind == "kill" and fault.target.startswith("worker")):
+        for start in starts:
+            if start.worker == kill.detail and (start.run, start.nonce) not in over and start.at <= kill.ended + 1:
+                again = [each.at for each in by_run[start.run] if each.fence > start.fence]
+                if again:
+                    since = [ended for began, ended in outages if kill.began <= ended and began <= min(again)]
+                    found.append(max(0.0, min(again) - max([kill.began, *since])))
+    return found
+
+
+def _scheduler_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
+    """How late the first instants after a kill were started."""
+    fired = [each for each in starts if each.job is not None and each.attempt == 1 and each.scheduled_at is not None]
+    found = []
+    for kill in (fault for fault in evidence.faults if fault.kind == "kill" and fault.target.startswith("scheduler")):
+        after = sorted((s.scheduled_at, s.at) for s in fired if s.scheduled_at and s.scheduled_at >= kill.began)
+        if after:
+            found.append(max(at - kill.began for instant, at in after if instant == after[0][0]))
+    return found
+
+
+def _database_restarts(evidence: Evidence, starts: list[Effect]) -> list[float]:
+    times = [start.at for start in starts]
+    found = []
+    for fault in evidence.faults:
+        if fault.kind in {"postgresKill", "postgresStop"}:
+            index = bisect.bisect_left(times, fault.ended)
+            if index < len(times):
+                found.append(times[index] - fault.ended)
+    return found
+
+
+def rare_paths(evidence: Evidence, logs: Path) -> dict[str, int]:
+    """How often each path was walked that is only walked in trouble; a run in which one was not proves less."""
+    attempts = [attempt for each in evidence.dump.attempts.values() for attempt in each]
+    runs = [run for each in evidence.dump.runs.values() for run in each]
+    statuses = Counter(attempt["status"] for attempt in attempts)
+    states = Counter(run["status"] for run in runs)
+    by_key: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    for operation in evidence.operations:
+        if operation.key is not None:
+            by_key[operation.tenant, operation.key].append(operation.outcome)
+    return {
+        "leases taken over": statuses["lost"],
+        "late results refused": _late_results(logs),
+        "retries after a failure": statuses["failed"],
+        "time-outs": statuses["timed_out"],
+        "dead letters": states["failed"],
+        "occurrences skipped": states["skipped"],
+        "ranges missed and recorded": sum(map(len, evidence.dump.missed.values())),
+        "unknown outcomes resolved by key": sum(
+            Outcome.UNKNOWN in outcomes[:-1] and outcomes[-1] is Outcome.OK for outcomes in by_key.values()
+        ),
+        "idempotent repeats": sum(outcomes.count(Outcome.OK) > 1 for outcomes in by_key.values()),
+        "commits cut off": sum(fault.kind.startswith("cut") for fault in evidence.faults),
+    }
+
+
+def _late_results(logs: Path) -> int:
+    return sum(log.read_text(errors="replace").count(LATE_RESULTS) for log in logs.glob("worker-*.log"))

@@ -1,0 +1,118 @@
+"""What a definition asks for: a second, independent implementation of the schedule rules.
+
+Instants are whole microseconds since the Unix epoch, so that they can be compared and used as keys.
+"""
+
+import math
+import re
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from chaos import cron
+from chaos.records import digest
+
+MICRO: Final = 1_000_000
+_DURATION: Final = re.compile(
+    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:[.,]\d+)?)S)?)?"
+)
+_UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_REPLACES: Final = {"cronExpression": ("every",), "every": ("cronExpression", "timezone")}
+_TAKES_ALONG: Final = {"cronExpression": ("timezone",)}
+
+Body = tuple[tuple[str, bytes], ...]
+"""A job as its owner wrote it: field names and their JSON, sorted; can be compared and be a key."""
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """What of a job decides when it runs and what its handler receives."""
+
+    payload: str
+    """Its digest."""
+    expression: str | None = None
+    zone: str = "UTC"
+    period: int | None = None
+    at: int | None = None
+    """scheduleAt: the instant of a one-time job, the anchor of a period, or the time before which cron is silent."""
+    ends: int | None = None
+    overlap: str = "skip"
+
+    @property
+    def recurring(self) -> bool:
+        return self.expression is not None or self.period is not None
+
+    @property
+    def one_time(self) -> bool:
+        return not self.recurring and self.at is not None
+
+    def instants(self, after: float, until: float) -> list[int]:
+        """The instants in (after, until] at which a recurring job fires while it is in force."""
+        low, high = math.floor(after * MICRO), math.floor(until * MICRO)
+        if self.at is not None:
+            low = max(low, self.at - 1)
+        if self.ends is not None:
+            high = min(high, self.ends)
+        if self.expression is not None:
+            # Whole windows are asked for, so that jobs with the same expression share one answer.
+            found = cron.fires(self.expression, self.zone, math.floor(after) - 1, math.ceil(until) + 1)
+            return [at * MICRO for at in found if low < at * MICRO <= high]
+        if self.period is not None:
+            start = 0 if self.at is None else self.at
+            first = start + ((low - start) // self.period + 1) * self.period
+            return list(range(first, high + 1, self.period))
+        return []
+
+
+def body_of(written: dict[str, Any]) -> Body:
+    """Fields that are null count as left out; a null payload is one that was not given."""
+    return tuple(sorted((name, msgspec.json.encode(value)) for name, value in written.items() if value is not None))
+
+
+def patched(body: Body, patch: dict[str, Any]) -> Body:
+    """JSON merge patch: null takes a field away, a recurrence replaces the other one."""
+    fields = dict(body)
+    for name, value in patch.items():
+        for other in (_TAKES_ALONG if value is None else _REPLACES).get(name, ()):
+            fields.pop(other, None)
+    for name, value in patch.items():
+        if value is None:
+            fields.pop(name, None)
+        else:
+            fields[name] = msgspec.json.encode(value)
+    return tuple(sorted(fields.items()))
+
+
+@cache
+def definition_of(body: Body) -> Definition:
+    fields = {name: msgspec.json.decode(value) for name, value in body}
+    every, at, ends = fields.get("every"), fields.get("scheduleAt"), fields.get("endsAt")
+    return Definition(
+        payload=digest(fields.get("payload")),
+        expression=fields.get("cronExpression"),
+        zone=fields.get("timezone") or "UTC",
+        period=None if every is None else duration(every),
+        at=None if at is None else instant(at),
+        ends=None if ends is None else instant(ends),
+        overlap=fields.get("overlap", "skip"),
+    )
+
+
+def duration(written: str | float) -> int:
+    """Microseconds in `PT1M30S`, or in a number of seconds, written as text or not."""
+    if isinstance(written, str) and (match := _DURATION.fullmatch(written.strip().upper())):
+        parts = {unit: number.replace(",", ".") for unit, number in match.groupdict("0").items()}
+        return round(sum(float(number) * _UNITS[unit] for unit, number in parts.items()) * MICRO)
+    return round(float(written) * MICRO)
+
+
+def instant(written: str | float) -> int:
+    """Microseconds since the epoch of an RFC 3339 instant, or of a number of seconds."""
+    return round(seconds(written) * MICRO)
+
+
+def seconds(written: str | float) -> float:
+    if isinstance(written, str):
+        return datetime.fromisoformat(written).timestamp()
+    return float(written)

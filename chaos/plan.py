@@ -1,0 +1,178 @@
+"""What every client will do, from the seed alone: no clock, no answer, no other client has a say in it."""
+
+import random
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+CLIENTS: Final = (
+    ("acme", "bulk"),
+    ("globex", "bulk"),
+    ("acme", "mixed"),
+    ("acme", "mixed"),
+    ("globex", "mixed"),
+    ("globex", "mixed"),
+)
+MOST_JOBS: Final = 10
+"""Jobs that one client keeps alive at a time."""
+QUICKLY: Final = {"initial": "PT0.2S", "factor": 2.0, "max": "PT2S"}
+_CRONS: Final = (
+    "*/2 * * * * *",
+    "*/3 * * * * *",
+    "*/5 * * * * *",
+    "1-59/7 * * * * *",
+    "0,10,25,40 * * * * *",
+    "* * * * *",
+)
+_ZONES: Final = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One call. Instants stand as {"$in": seconds} from the moment of the call."""
+
+    kind: str
+    pause: float
+    """Seconds to wait before it."""
+    job: int | None = None
+    """The client's how-manyth job it acts on."""
+    body: dict[str, Any] | None = None
+    key: str | None = None
+    again: bool = False
+    """Sent once more with the same key after it succeeded: the answer must be the same."""
+    expected: int = 0
+    """Runs of it that will end well if nobody cancels them."""
+
+
+class Planner:
+    """The endless plan of one client."""
+
+    def __init__(self, seed: int, client: int, target: str) -> None:
+        self.tenant, self.role = CLIENTS[client]
+        self._chance = random.Random(f"{seed}/{client}")  # noqa: S311 - guards nothing
+        self._client = client
+        self._seed = seed
+        self._target = target
+        self._serial = 0
+        self._jobs: dict[int, str] = {}
+        """Live jobs and their timing: once, cron, every, none."""
+        self._paused: set[int] = set()
+        self._made = 0
+
+    def steps(self) -> Iterator[Step]:
+        while True:
+            yield self._batch() if self.role == "bulk" else self._mixed()
+
+    def _key(self) -> str:
+        self._serial += 1
+        return f"k{self._seed}-{self._client}-{self._serial}"
+
+    def _act(self, *, http: float) -> tuple[dict[str, Any], int]:
+        """Handler, payload and policy of something to do; 1 if it will end well."""
+        dice, self._serial = self._chance, self._serial + 1
+        payload: dict[str, Any] = {"tenant": self.tenant, "serial": f"{self._client}.{self._serial}"}
+        roll = dice.random()
+        policy: dict[str, Any] = {}
+        if roll < 0.93:
+            name, well = "quick", 1
+        elif roll < 0.96:
+            name, well = "slow", 1
+            payload["slow"] = round(dice.uniform(0.2, 2.0), 2)
+        elif roll < 0.99:
+            name, well = "flaky", 1
+            payload["fail"] = dice.choice((1, 1, 2))
+            policy = {"maxRetries": 4, "backoff": QUICKLY}
+        elif roll < 0.995:
+            name, well = "flaky", 0
+            payload["fail"] = 9
+            policy = {"maxRetries": 1, "backoff": QUICKLY}
+        else:
+            name, well = "stuck", 0
+            payload["slow"] = 30.0
+            policy = {"maxRetries": 1, "backoff": QUICKLY, "timeoutSeconds": 0.5}
+        handler = self._target if dice.random() < http else name
+        return {"handler": handler, "payload": payload, **policy}, well
+
+    def _batch(self) -> Step:
+        dice = self._chance
+        runs, expected = [], 0
+        for _ in range(dice.randint(100, 500)):
+            run, well = self._act(http=0.02)
+            if dice.random() < 0.03:
+                run["delay"] = round(dice.uniform(0.5, 8.0), 2)
+            runs.append(run)
+            expected += well
+        return Step(
+            "createRuns", 0.0, body={"runs": runs}, key=self._key(), again=dice.random() < 0.03, expected=expected
+        )
+
+    def _mixed(self) -> Step:
+        dice = self._chance
+        pause = min(dice.expovariate(1 / 0.7), 5.0)
+        if len(self._jobs) < MOST_JOBS // 2 or (len(self._jobs) < MOST_JOBS and dice.random() < 0.4):
+            return self._create(pause)
+        job = dice.choice(sorted(self._jobs))
+        kind = dice.choices(
+            ("changeJob", "pauseJob", "resumeJob", "cancelJob", "deleteJob", "runJob", "createRun", "createRuns"),
+            (4, 2, 3, 1, 1, 5, 5, 1),
+        )[0]
+        match kind:
+            case "createRun":
+                run, well = self._act(http=0.3)
+                if dice.random() < 0.3:
+                    run |= dice.choice(({"delay": "PT1.5S"}, {"runAt": {"$in": round(dice.uniform(0, 5), 2)}}))
+                return Step(kind, pause, body=run, key=self._key(), again=dice.random() < 0.2, expected=well)
+            case "createRuns":
+                return msgspec.structs.replace(self._batch(), pause=pause)
+            case "changeJob":
+                return Step(kind, pause, job=job, body=self._change(job))
+            case "runJob":
+                body = {"payload": self._payload()} if dice.random() < 0.3 else None
+                return Step(kind, pause, job=job, body=body, key=self._key(), again=dice.random() < 0.1)
+            case "resumeJob":
+                job = dice.choice(sorted(self._paused & self._jobs.keys()) or [job])
+                self._paused.discard(job)
+            case "pauseJob":
+                self._paused.add(job)
+            case _:
+                del self._jobs[job]
+        return Step(kind, pause, job=job)
+
+    def _create(self, pause: float) -> Step:
+        dice = self._chance
+        body, _ = self._act(http=0.25)
+        timing = dice.choices(("once", "cron", "every", "none"), (4, 3, 4, 2))[0]
+        body |= {"name": f"client-{self._client}-job-{self._made}", **self._timing(timing)}
+        if timing in {"cron", "every"}:
+            body["overlap"] = dice.choice(("skip", "allow"))
+        job, self._made = self._made, self._made + 1
+        if timing != "once" or dice.random() < 0.3:  # most one-time jobs are left to themselves
+            self._jobs[job] = timing
+        return Step("createJob", pause, job=job, body=body, key=self._key(), again=dice.random() < 0.1)
+
+    def _timing(self, timing: str) -> dict[str, Any]:
+        dice = self._chance
+        match timing:
+            case "once":
+                return {"scheduleAt": {"$in": round(dice.uniform(0.5, 20.0), 2)}}
+            case "cron":
+                zone = {"timezone": dice.choice(_ZONES)} if dice.random() < 0.5 else {}
+                return {"cronExpression": dice.choice(_CRONS), **zone}
+            case "every":
+                anchor = {"scheduleAt": {"$in": round(dice.uniform(0.5, 6.0), 2)}} if dice.random() < 0.3 else {}
+                return {"every": f"PT{dice.randint(1, 9)}S", **anchor}
+            case _:
+                return {}
+
+    def _change(self, job: int) -> dict[str, Any]:
+        if self._jobs[job] in {"cron", "every"} and self._chance.random() < 0.5:
+            self._jobs[job] = self._chance.choice(("cron", "every"))
+            return self._timing(self._jobs[job])
+        return {"payload": self._payload()}
+
+    def _payload(self) -> dict[str, Any]:
+        """Something else for a job to do, whatever its policy: nothing that needs a time-out to end."""
+        self._serial += 1
+        payload: dict[str, Any] = {"tenant": self.tenant, "serial": f"{self._client}.{self._serial}"}
+        more: dict[str, Any] = self._chance.choice(({}, {}, {"slow": 0.7}, {"fail": 1}))
+        return payload | more

@@ -1,0 +1,146 @@
+"""What a chaos run leaves behind: operations, side effects, faults, and what the product says of itself at the end.
+
+Four independent records, each a file of JSON lines (the dump: one JSON object). Times are seconds since the Unix epoch
+by the clock of the machine that runs the harness, which no fault touches.
+"""
+
+import hashlib
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+class Outcome(StrEnum):
+    """What a client may conclude from an answer."""
+
+    OK = "ok"  # it happened
+    FAIL = "fail"  # it did not happen, and never will
+    UNKNOWN = "unknown"  # time-out, 5xx, cut connection: it may have happened, or may still happen
+
+
+class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One call of a client, as the client saw it."""
+
+    number: int
+    client: int
+    tenant: str
+    kind: str
+    """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns."""
+    invoked: float
+    completed: float
+    outcome: Outcome
+    job: str | None = None
+    """The job that was acted on."""
+    body: dict[str, Any] | None = None
+    """What was sent, in the wire's spelling."""
+    key: str | None = None
+    """Idempotency-Key; every repetition of a call carries the same one and is an operation of its own."""
+    answer: dict[str, Any] | None = None
+    """The decoded answer of a call that succeeded."""
+    status: int = 0
+    """HTTP status; 0 if there was no answer."""
+
+
+class Phase(StrEnum):
+    START = "start"
+    BEAT = "beat"
+    EFFECT = "effect"
+    END = "end"
+    REJECTED = "rejected"  # guard mode: the fence was lower than the highest seen for this run
+
+
+class Effect(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One side effect, in the order in which the ledger wrote it to disk."""
+
+    seq: int
+    at: float
+    phase: Phase
+    tenant: str
+    run: str
+    attempt: int
+    fence: int
+    worker: str
+    """Whoever reported: boot id of the worker process, or the HTTP target's view of it (empty)."""
+    job: str | None = None
+    scheduled_at: float | None = None
+    concurrency_key: str | None = None
+    payload: str = ""
+    """Digest of the payload as the handler received it."""
+    nonce: str = ""
+    """One per attempt begun: tells two starts of the same attempt apart."""
+    failed: bool = False
+    """On `end`: the handler is about to report failure, on purpose."""
+
+
+class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One thing that the nemesis did, from when to when, and to whom."""
+
+    kind: str
+    """kill, stop (SIGSTOP..SIGCONT), stopSupervisor, postgresKill, postgresStop, delay, stall, reset, halfOpen,
+    cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition, rollingRestart."""
+    target: str
+    """api-0, scheduler-1, worker-2, postgres, proxy-1, …"""
+    began: float
+    ended: float
+    pid: int = 0
+    workers: list[str] = []
+    """Boot ids of the worker processes whose runs this fault may have touched."""
+    detail: str = ""
+
+
+class Dump(msgspec.Struct, kw_only=True):
+    """What a user sees through the public API after everything has healed and come to rest."""
+
+    taken: float
+    jobs: dict[str, list[dict[str, Any]]]
+    """By tenant, as GET /v1/jobs gives them."""
+    runs: dict[str, list[dict[str, Any]]]
+    attempts: dict[str, list[dict[str, Any]]]
+    missed: dict[str, list[dict[str, Any]]] = {}
+    """Recorded ranges of missed instants per tenant: {"job", "from", "through"}."""
+    quiet: bool = True
+    """False if work was still going on when patience ran out: that is a finding of its own."""
+
+
+class Evidence(msgspec.Struct, kw_only=True):
+    """Everything that the checker looks at."""
+
+    seed: int
+    operations: list[Operation]
+    effects: list[Effect]
+    faults: list[Fault]
+    dump: Dump
+    settings: dict[str, Any] = {}
+    """lease, grace, catch-up window and the like, in seconds, as the product was set up."""
+
+
+def digest(payload: Any) -> str:
+    """What `Effect.payload` holds: the same for equal JSON values, however they were spelled on their way."""
+    return hashlib.blake2b(msgspec.json.encode(payload, order="sorted"), digest_size=8).hexdigest()
+
+
+def write_lines(path: Path, records: list[Any]) -> None:
+    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+
+
+def read_lines(path: Path, kind: type[Record]) -> list[Record]:
+    """All whole lines; a last line cut short by a crash is left out."""
+    decoder = msgspec.json.Decoder(kind)
+    content = path.read_bytes()
+    return [decoder.decode(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
+
+
+def load(folder: Path) -> Evidence:
+    head = msgspec.json.decode((folder / "run.json").read_bytes())
+    return Evidence(
+        seed=head["seed"],
+        settings=head["settings"],
+        operations=read_lines(folder / "operations.jsonl", Operation),
+        effects=read_lines(folder / "ledger.jsonl", Effect),
+        faults=read_lines(folder / "faults.jsonl", Fault),
+        dump=msgspec.json.decode((folder / "dump.json").read_bytes(), type=Dump),
+    )

@@ -1,0 +1,120 @@
+"""After the storm: heal, wait until nothing moves any more, and write down what the product says of itself."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from chaos.client import Api
+from chaos.records import Dump
+from chaos.topology import TENANTS, Topology
+from foliot.domain.ids import encode
+from foliot.wire.codec import rfc3339
+
+PAGE: Final = 500
+SAMPLE: Final = 1_000
+"""Of the ad-hoc runs that went well at the first try, this many are looked into per tenant: there is no list of all
+attempts in the API, and a call for each of a million runs would take longer than the run."""
+_MISSED: Final = """
+SELECT tenant.name AS tenant, subscription.job, greatest(firing.at, subscription.after) AS since,
+       least(firing.through, subscription.until) AS through
+  FROM foliot.firing JOIN foliot.subscription USING (schedule) JOIN foliot.tenant ON tenant.id = subscription.tenant
+ WHERE firing.missed AND firing.through > subscription.after AND firing.at <= subscription.until
+"""
+
+
+async def quiesce(api: Api, patience: float, say: Callable[[str], None]) -> bool:
+    """Wait until no run is pending or running, twice in a row; false if it never came to that."""
+    deadline, quiet = time.monotonic() + patience, 0
+    while time.monotonic() < deadline:
+        try:
+            busy = [tenant for tenant in TENANTS if await _is_busy(api, tenant)]
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            busy = ["the API does not answer"]
+        quiet = 0 if busy else quiet + 1
+        if quiet == 2:
+            return True
+        await asyncio.sleep(1.0)
+    say(f"work was still going on after {patience:.0f} s")
+    return False
+
+
+async def _is_busy(api: Api, tenant: str) -> bool:
+    for status in ("pending", "running"):
+        if (await api.read(tenant, "/v1/runs", status=status, limit=1))["items"]:
+            return True
+    return False
+
+
+async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicious: set[str]) -> Dump:
+    """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
+    found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await _missed(topology), quiet=quiet)
+    for tenant in TENANTS:
+        found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
+        found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")
+        found.attempts[tenant] = await _attempts(api, tenant, found.jobs[tenant], runs, suspicious, seed)
+    return found
+
+
+async def _attempts(
+    api: Api, tenant: str, jobs: list[Any], runs: list[Any], suspicious: set[str], seed: int
+) -> list[dict[str, Any]]:
+    """Every attempt of every job's runs, and of each ad-hoc run that is not plainly well; of the rest a sample."""
+    paths = [f"/v1/jobs/{job['jobId']}/executions" for job in jobs]
+    plain: list[str] = []
+    for run in runs:
+        if run["jobId"] is None:
+            well = run["status"] == "completed" and run["attempts"] == 1 and run["runId"] not in suspicious
+            (plain if well else paths).append(f"/v1/runs/{run['runId']}/attempts")
+    chance = random.Random(seed)  # noqa: S311 - guards nothing
+    paths += chance.sample(plain, min(SAMPLE, len(plain)))
+    abreast = asyncio.Semaphore(8)
+
+    async def ask(path: str) -> list[dict[str, Any]]:
+        async with abreast:
+            return await _pages(api, tenant, path)
+
+    return [attempt for page in await asyncio.gather(*map(ask, paths)) for attempt in page]
+
+
+async def _pages(api: Api, tenant: str, path: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    query: dict[str, Any] = {"limit": PAGE}
+    while True:
+        page = await _patiently(api, tenant, path, query)
+        items += page["items"]
+        if page["nextCursor"] is None:
+            return items
+        query["cursor"] = page["nextCursor"]
+
+
+async def _patiently(api: Api, tenant: str, path: str, query: dict[str, Any]) -> Any:
+    for _ in range(5):
+        try:
+            return await api.read(tenant, path, **query)
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            await asyncio.sleep(1.0)
+    return await api.read(tenant, path, **query)
+
+
+async def _missed(topology: Topology) -> dict[str, list[dict[str, Any]]]:
+    """The API does not show missed ranges yet: read from the table that it will show."""
+    connection = await topology.connect()
+    try:
+        rows = await connection.fetch(_MISSED)
+    finally:
+        await connection.close()
+    found: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
+    for row in rows:
+        found[row["tenant"]].append(
+            {"job": encode("job", row["job"]), "from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
+        )
+    return found
+
+
+def write(found: Dump, topology: Topology) -> None:
+    (topology.folder / "dump.json").write_bytes(msgspec.json.encode(found))

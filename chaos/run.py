@@ -1,0 +1,113 @@
+"""One chaos run from beginning to end; leaves its evidence in a folder."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos import rest
+from chaos.client import Api
+from chaos.driver import Driver
+from chaos.nemesis import Nemesis, Strike
+from chaos.records import Effect, Phase, read_lines
+from chaos.topology import Topology
+from foliot.domain.misfire import GRACE, WINDOW
+from foliot.store.fleet import HEARTBEAT, LEASE
+
+PROGRESS: Final = 10.0
+CALM: Final = 10.0
+"""Seconds between healing and winding down, in which schedules go on undisturbed."""
+PATIENCE: Final = 180.0
+RATE: Final = 700.0
+"""Runs a second that the clients hand in: what two cores carry beside everything else."""
+MOST: Final = 3_000_000
+"""Runs of a whole campaign: enough to bound the rate of violations at one in a million, and still checked in memory."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    seconds: float
+    folder: Path
+    rate: float | None = None
+    guard: bool = False
+    only: list[Strike] | None = None
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What the harness itself knows when a run is over; the rest is in the folder."""
+
+    acknowledged: int
+    lacking: dict[str, str]
+    unused: list[str]
+
+
+async def run(options: Options, say: Callable[[str], None]) -> Done:
+    folder = options.folder
+    topology = Topology(folder, guard=options.guard, say=say)
+    settings = {
+        "lease": LEASE.total_seconds(),
+        "heartbeat": HEARTBEAT.total_seconds(),
+        "grace": GRACE.total_seconds(),
+        "window": WINDOW.total_seconds(),
+        "seconds": options.seconds,
+        "attempts": "some",  # see rest.SAMPLE
+    }
+    head = {"seed": options.seed, "settings": settings}
+    (folder / "run.json").write_bytes(msgspec.json.encode(head))
+    try:
+        await topology.start()
+        api = Api(topology.urls, topology.keys, folder / "operations.jsonl")
+        try:
+            return await _under_load(options, topology, api, say)
+        finally:
+            await api.close()
+    finally:
+        await topology.stop()
+
+
+async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
+    rate = options.rate or min(RATE, MOST / options.seconds)
+    driver = Driver(api, options.seed, topology.ledger_url, rate=rate)
+    nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only)
+    began = time.time()
+    until = began + options.seconds
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(PROGRESS)
+            say(
+                f"{time.time() - began:5.0f} s: {api.acknowledged:,} acknowledged, {driver.backlog:,} to go,"
+                f" {driver.counts.get(Phase.START, 0):,} starts, {len(nemesis.faults)} faults"
+            )
+
+    async with asyncio.TaskGroup() as group:
+        telling = group.create_task(tell())
+        load = group.create_task(driver.run(until))
+        await group.create_task(nemesis.run(until))
+        await load
+        telling.cancel()
+    await topology.heal()
+    await topology.ready(60)
+    say("healed; letting schedules go on for a moment, then winding down")
+    await asyncio.sleep(min(CALM, options.seconds / 6))
+    await driver.wind_down()
+    quiet = await rest.quiesce(api, PATIENCE, say)
+    say("at rest; reading everything back" if quiet else "reading everything back all the same")
+    suspicious = _started_twice(topology.folder / "ledger.jsonl")
+    rest.write(await rest.dump(api, topology, options.seed, quiet=quiet, suspicious=suspicious), topology)
+    return Done(api.acknowledged, dict(topology.lacking), nemesis.unused())
+
+
+def _started_twice(path: Path) -> set[str]:
+    """Runs that the ledger saw start more than once, or start and not end."""
+    starts: dict[str, int] = {}
+    ended: set[str] = set()
+    for effect in read_lines(path, Effect):
+        if effect.phase is Phase.START:
+            starts[effect.run] = starts.get(effect.run, 0) + 1
+        elif effect.phase is Phase.END and not effect.failed:
+            ended.add(effect.run)
+    return {run for run, count in starts.items() if count > 1 or run not in ended}

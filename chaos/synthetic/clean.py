@@ -1,0 +1,130 @@
+"""A history in which everything happens that may happen, and nothing that may not."""
+
+from collections.abc import Callable
+
+from chaos.records import Evidence, Outcome
+from chaos.synthetic.calls import run_by_hand, submit, submit_batch, submit_limited, submit_unanswered
+from chaos.synthetic.execution import Plan, carry_out, new_run, record
+from chaos.synthetic.jobs import Change, Pretended
+from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
+
+
+def clean(seed: int) -> Evidence:
+    """Correct by construction; the same for the same seed."""
+    world = World(seed)
+    for part in _PARTS:
+        part(world)
+    return world.evidence()
+
+
+def _job(world: World, plan: Plan | None = None, *changes: Change, answered: bool = True, **body: object) -> Pretended:
+    job = Pretended(world, world.dice.choice(TENANTS), body, plan or Plan(), answered=answered)
+    for change in changes:
+        job.change(change)
+    job.finish()
+    return job
+
+
+def _schedules(world: World) -> None:
+    dice = world.dice
+    _job(world, every="PT20S", overlap="allow")
+    _job(world, Plan(http=True), every=60, overlap="allow", scheduleAt=rfc3339(BEGIN + world.between(8, 20)))
+    zone = dice.choice(["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC"])
+    _job(world, cronExpression=dice.choice(["* * * * *", "*/2 * * * *", "@hourly", "0-59/3 * * * *"]), timezone=zone)
+    _job(world, Plan(fails=dice.randrange(2)), cronExpression="*/30 * * * * *", overlap="allow")
+    _job(world, Plan(takes=8), every="PT7S")
+    _job(world, Plan(takes=world.between(0.01, 2)), every=dice.choice(["PT30S", 45, "PT0M40S"]))
+    _job(world, every="PT25S", endsAt=rfc3339(BEGIN + world.between(300, 500)))
+    _job(world, cronExpression="*/20 * * * * *", scheduleAt=rfc3339(BEGIN + world.between(100, 500)))
+
+
+def _edits(world: World) -> None:
+    at = world.between
+    _job(
+        world, None, Change(at(320, 450), "changeJob", {"every": "PT35S", "payload": {"new": at(0, 9)}}), every="PT20S"
+    )
+    _job(world, None, Change(at(320, 450), "changeJob", {"cronExpression": "*/20 * * * * *"}), every="PT20S")
+    _job(world, None, Change(420, "pauseJob"), Change(500, "resumeJob"), every="PT15S", overlap="allow")
+    _job(world, None, Change(at(400, 500), world.dice.choice(["cancelJob", "deleteJob"])), every="PT20S")
+    for happened in (True, False):
+        patch = {"every": "PT50S"}
+        _job(world, None, Change(at(310, 450), "changeJob", patch, answered=False, happened=happened), every="PT30S")
+        _job(world, None, Change(at(310, 450), "pauseJob", answered=False, happened=happened), every="PT30S")
+    _job(world, answered=False, every="PT30S")
+    world.operation("createJob", TENANTS[0], BEGIN + 50, Outcome.UNKNOWN, body={"name": "never", "every": "PT9S"})
+
+
+def _one_time(world: World) -> None:
+    for at, changes in (
+        (world.between(20, 590), []),
+        (-100.0, []),
+        (460.0, [Change(440, "changeJob", {"scheduleAt": rfc3339(BEGIN + 520)})]),
+        (world.between(480, 700), [Change(450, "cancelJob")]),
+        (470.0, [Change(450, "pauseJob")]),
+        (5000.0, []),
+    ):
+        job = _job(world, None, *changes, scheduleAt=rfc3339(BEGIN + at))
+        due = BEGIN + (520.0 if changes and changes[0].kind == "changeJob" else at)
+        run = new_run(world, job.tenant, job.id, due, job.body["payload"])
+        made = job.created + 0.03
+        if not changes or changes[0].kind == "changeJob":
+            if due > BEGIN + LENGTH + 20:
+                record(world, run, made, due, "pending", None, 0)
+            else:
+                carry_out(world, run, made, due, Plan())
+        elif changes[0].kind == "cancelJob":
+            record(world, run, made, due, "cancelled", BEGIN + 450.04, 0)
+        else:
+            record(world, run, made, due, "pending", None, 0)
+
+
+def _by_hand(world: World) -> None:
+    job = _job(world)
+    for answered, happened in ((True, True), (False, True), (False, False)):
+        at = world.between(400, 550)
+        run_by_hand(world, job.tenant, job.id, job.body["payload"], at, answered=answered, happened=happened)
+
+
+def _ad_hoc(world: World) -> None:
+    dice, at = world.dice, world.between
+    for _ in range(20):
+        submit(world, at(6, 590), Plan(takes=at(0.01, 1), http=dice.random() < 0.3))
+    for where in (at(10, 110), at(400, 590)):
+        submit(world, where, Plan(fails=1, http=dice.random() < 0.5))
+        submit(world, where, Plan(fails=2, stalls=1))
+        submit(world, where, Plan(fails=9, max_retries=dice.randrange(3)), callback={"events": ["failed"]})
+        submit(world, where, Plan(), callback={"events": ["completed", "failed"]})
+    submit(world, 420, Plan(), runAt=BEGIN + at(430, 500))
+    submit_batch(world, at(6, 590), 5)
+    for repeated in (True, False):
+        for happened in (True, False):
+            submit_unanswered(world, at(320, 550), happened=happened, repeated=repeated)
+
+
+def _under_faults(world: World) -> None:
+    for fault in world.faults:
+        if not fault.target.startswith("worker"):
+            continue
+        slot, began = int(fault.target[-1]), fault.began - BEGIN
+        for http in (True, False):
+            submit(world, began - world.between(0.5, 1), Plan(takes=world.between(4, 8), slot=slot, http=http))
+        submit(world, began - 0.35, Plan(takes=8, slot=slot, at_most_once=fault.kind == "kill"))
+        submit(world, began - 0.24, Plan(takes=0.5, slot=slot))
+
+
+def _limits(world: World) -> None:
+    stop = next(fault for fault in world.faults if fault.kind == "stop")
+    submit_limited(world, stop.began - BEGIN - 1, 1, 3, Plan(takes=3, slot=1))
+    submit_limited(world, world.between(400, 500), 1, 4, Plan(takes=1))
+    submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.5, 1.5)))
+
+
+_PARTS: tuple[Callable[[World], None], ...] = (
+    _schedules,
+    _edits,
+    _one_time,
+    _by_hand,
+    _ad_hoc,
+    _under_faults,
+    _limits,
+)

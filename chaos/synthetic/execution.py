@@ -1,0 +1,139 @@
+"""How pretended workers carry out runs: with failures, time-outs, deaths, zombies and hand-backs."""
+
+from typing import Any, NamedTuple
+
+from chaos.records import Phase, digest
+from chaos.synthetic.world import BOUNDS, SLOTS, World, rfc3339
+
+
+class Plan(NamedTuple):
+    """What a run's handler does."""
+
+    takes: float = 0.03
+    fails: int = 0
+    stalls: int = 0
+    """Attempts that run into their time-out."""
+    max_retries: int = 3
+    http: bool = False
+    key: str | None = None
+    at_most_once: bool = False
+    slot: int | None = None
+
+
+class Ended(NamedTuple):
+    status: str
+    at: float
+
+
+def new_run(world: World, tenant: str, job: str | None, scheduled: float, payload: Any) -> dict[str, Any]:
+    return {
+        "id": world.number("run"),
+        "tenant": tenant,
+        "job": job,
+        "scheduled": round(scheduled, 6),
+        "digest": digest(payload),
+    }
+
+
+def carry_out(world: World, run: dict[str, Any], made: float, due: float, plan: Plan) -> Ended:
+    """Execute a run to its end and put it on record."""
+    rows: list[dict[str, Any]] = []
+    at = world.available(max(made, due) + world.between(0.005, 0.2))
+    while True:
+        status, at = _attempt(world, run, rows, at, plan)
+        if status != "again":
+            break
+    world.attempts[run["tenant"]] += rows
+    record(world, run, made, due, status, at, sum(row["status"] != "released" for row in rows))
+    return Ended(status, at)
+
+
+def record(
+    world: World, run: dict[str, Any], made: float, due: float, status: str, ended: float | None, attempts: int
+) -> None:
+    world.runs[run["tenant"]].append(
+        {
+            "runId": run["id"],
+            "jobId": run["job"],
+            "status": status,
+            "state": status,
+            "scheduledAt": rfc3339(run["scheduled"]),
+            "dueAt": rfc3339(due),
+            "createdAt": rfc3339(made),
+            "startedAt": None,
+            "finishedAt": rfc3339(ended),
+            "attempts": attempts,
+            "workerId": None,
+        }
+    )
+
+
+def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: float, plan: Plan) -> tuple[str, float]:
+    spent = sum(row["status"] != "released" for row in rows)
+    slot, fence = _slot(world, at, plan if not rows else plan._replace(slot=None)), next(world.fences)
+    boot, nonce = world.boot(slot, at), f"n{fence}"
+    told = {
+        "attempt": spent + 1,
+        "fence": fence,
+        "worker": "" if plan.http else boot,
+        "nonce": nonce,
+        "concurrency_key": plan.key,
+    }
+
+    def on_record(status: str, ended: float) -> None:
+        rows.append(
+            {
+                "runId": run["id"],
+                "jobId": run["job"],
+                "attempt": spent + 1,
+                "status": status,
+                "scheduledAt": rfc3339(run["scheduled"]),
+                "startedAt": rfc3339(at),
+                "finishedAt": rfc3339(ended),
+                "workerId": f"wrk_{boot}",
+                "fence": fence,
+            }
+        )
+
+    world.effect(Phase.START, at, run, **told)
+    end = at + plan.takes
+    fault = world.struck(slot, at, end)
+    if fault is not None and fault.kind == "stop" and fault.ended - fault.began < BOUNDS.lease:
+        end, fault = fault.ended + 0.1, None  # it goes on where it was held, and still has its lease
+    if fault is not None:
+        return _interrupted(world, run, fault, told, plan, on_record, at)
+    if spent < plan.fails + plan.stalls:
+        stalls = spent >= plan.fails
+        if not stalls:
+            world.effect(Phase.END, end, run, failed=True, **told)
+        settled = world.available(end + 0.01)
+        on_record("timed_out" if stalls else "failed", settled)
+        return ("failed", settled) if spent >= plan.max_retries else ("again", settled + world.between(0.2, 2))
+    world.effect(Phase.END, end, run, **told)
+    settled = world.available(end + 0.01)
+    on_record("completed", settled)
+    return "completed", settled
+
+
+def _interrupted(
+    world: World, run: dict[str, Any], fault: Any, told: dict[str, Any], plan: Plan, on_record: Any, began: float
+) -> tuple[str, float]:
+    if fault.kind == "rollingRestart":
+        on_record("released", fault.began + 0.1)
+        return "again", fault.began + 0.5
+    reaped = fault.began + BOUNDS.lease + world.between(0.5, 3)
+    if plan.at_most_once:
+        on_record("unknown", reaped)
+        return "failed", reaped
+    if fault.began - began > 0.05:  # sooner than that it had not been noted that it began
+        on_record("lost", reaped)
+    if fault.kind == "stop" and plan.key is None:
+        world.effect(Phase.END, fault.ended + 0.2, run, **told)  # a zombie: what it reports is not taken
+    return "again", reaped + world.between(0.05, 1)
+
+
+def _slot(world: World, at: float, plan: Plan) -> int:
+    if plan.slot is not None:
+        return plan.slot
+    free = [slot for slot in range(SLOTS) if world.struck(slot, at - 0.5, at) is None]
+    return world.dice.choice(free)

@@ -1,0 +1,147 @@
+"""What a job may have looked like at each moment, as far as its owner can know.
+
+An acknowledged operation took effect at some moment between call and answer; one that nobody answered may take effect
+at any moment after its call, or never. So there are several possible worlds: each is a definition, a gate, and the
+operations that have yet to take effect in it. Where all worlds agree, something must (or must not) happen; where they
+do not, it may.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from chaos.oracle import Body, Definition, body_of, definition_of, patched
+from chaos.records import Operation, Outcome
+
+MOST_WORLDS: Final = 4_096
+"""Beyond this the job is not judged: its owner made more unanswered calls than anybody can reason about."""
+
+_SHOWN: Final = ("payload", "cronExpression", "timezone", "every", "scheduleAt", "endsAt", "overlap")
+
+
+class Gate(StrEnum):
+    OPEN = "open"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+
+
+_CANCELS: Final = frozenset({"cancelJob", "deleteJob"})
+_GATES: Final = {"pauseJob": Gate.PAUSED, "resumeJob": Gate.OPEN} | dict.fromkeys(_CANCELS, Gate.CANCELLED)
+CHANGES: Final = frozenset({"changeJob", *_GATES})
+"""What can be done to a job once it is there."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A definition in force, and whether its gate is open."""
+
+    body: Body
+    gate: Gate = Gate.OPEN
+
+    @property
+    def definition(self) -> Definition:
+        return definition_of(self.body)
+
+
+class _World(msgspec.Struct, frozen=True):
+    standing: Standing | None
+    pending: frozenset[int]
+
+
+class Timeline:
+    """The possible standings of one job over time; None stands for "not created"."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        """`operations` on this job, its creation among them; those that failed for certain are left out."""
+        self._operations = {each.number: each for each in operations if each.outcome is not Outcome.FAIL}
+        self.moments: list[float] = [0.0]
+        self.possible: list[frozenset[Standing | None]] = [frozenset([None])]
+        self.lies: list[Operation] = []
+        """Operations whose answer describes none of the possible worlds."""
+        self.judged = True
+        self._follow()
+        self.definitions = {each.definition for standings in self.possible for each in standings if each is not None}
+
+    def between(self, start: float, end: float) -> set[Standing | None]:
+        """Everything that the job may have been at some moment of [start, end]."""
+        first = bisect_right(self.moments, start) - 1
+        last = bisect_right(self.moments, end)
+        return set().union(*self.possible[max(first, 0) : last])
+
+    @property
+    def last(self) -> frozenset[Standing | None]:
+        return self.possible[-1]
+
+    def _follow(self) -> None:
+        worlds = {_World(None, frozenset())}
+        for moment, is_answer, number in sorted(self._events()):
+            if is_answer:
+                worlds = self._acknowledged(worlds, self._operations[number])
+            else:
+                worlds = self._grown({_World(each.standing, each.pending | {number}) for each in worlds})
+            if len(worlds) > MOST_WORLDS:
+                self.judged = False
+                return
+            self.moments.append(moment)
+            self.possible.append(frozenset(each.standing for each in worlds))
+
+    def _events(self) -> Iterable[tuple[float, bool, int]]:
+        for each in self._operations.values():
+            yield each.invoked, False, each.number
+            if each.outcome is Outcome.OK:
+                yield each.completed, True, each.number
+
+    def _grown(self, worlds: set[_World]) -> set[_World]:
+        """With all worlds that come about when pending operations take effect, in any order."""
+        fresh = worlds
+        while fresh and len(worlds) <= MOST_WORLDS:
+            fresh = {after for world in fresh for after in self._successors(world)} - worlds
+            worlds = worlds | fresh
+        return worlds
+
+    def _successors(self, world: _World) -> Iterable[_World]:
+        for number in world.pending:
+            operation = self._operations[number]
+            after = _applied(world.standing, operation)
+            # The answer was read in the transaction of the change: it describes the job just after it.
+            if after is not None and _may_answer(operation, after):
+                yield _World(after, world.pending - {number})
+
+    def _acknowledged(self, worlds: set[_World], operation: Operation) -> set[_World]:
+        left = {each for each in worlds if operation.number not in each.pending}
+        if left:
+            return left
+        # The product says that it did what by our reading it could not: believe it from here on, it has been noted.
+        self.lies.append(operation)
+        applied = ((_applied(each.standing, operation), each) for each in worlds)
+        return {_World(after or each.standing, each.pending - {operation.number}) for after, each in applied}
+
+
+def _applied(standing: Standing | None, operation: Operation) -> Standing | None:
+    """The job after the operation; None if it would have been refused."""
+    if operation.kind == "createJob":
+        return Standing(body_of(operation.body or {})) if standing is None else None
+    if standing is None or (standing.gate is Gate.CANCELLED and operation.kind not in _CANCELS):
+        return None
+    if operation.kind == "changeJob":
+        return Standing(patched(standing.body, operation.body or {}), standing.gate)
+    return Standing(standing.body, _GATES[operation.kind])
+
+
+def _may_answer(operation: Operation, standing: Standing) -> bool:
+    """Whether the answer may describe this standing; an answer of another shape says nothing."""
+    answer = operation.answer
+    return not answer or "scheduleType" not in answer or agrees(answer, standing)
+
+
+def agrees(view: dict[str, Any], standing: Standing) -> bool:
+    """Whether the product's view of a job may be that of this standing."""
+    status = view.get("status")
+    if (status == "cancelled") != (standing.gate is Gate.CANCELLED):
+        return False
+    if status in {"paused", "pending"} and (status == "paused") != (standing.gate is Gate.PAUSED):
+        return False
+    shown = definition_of(body_of({name: view[name] for name in _SHOWN if name in view}))
+    return shown == standing.definition

@@ -1,0 +1,258 @@
+"""Everything under test and around it: a database, two APIs, two schedulers, three workers, each on its own wire."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import msgspec
+
+from chaos.ground import Clocks, Disk, Lacking, Network
+from chaos.node import Node
+from chaos.patience import until
+from chaos.proxy import Mode, Proxies
+from foliot.domain.ids import encode
+from foliot.kit.postgres import PostgresError, PostgresServer
+
+ROOT: Final = Path(__file__).parent.parent
+NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2")
+TENANTS: Final = ("acme", "globex")
+ALONE: Final = "worker-2"
+"""The node that lives in a network of its own, where there can be one."""
+_DATABASE: Final = {"shared_buffers": "256MB", "max_wal_size": "1GB", "min_wal_size": "160MB"}
+
+
+class Topology:
+    def __init__(self, folder: Path, *, guard: bool = False, say: Callable[[str], None] = lambda _: None) -> None:
+        self.folder = folder
+        """Where the records go; what is only needed while it runs lies in `_home`."""
+        self._home = Path(tempfile.mkdtemp(prefix="foliot-chaos-home-"))
+        self._home.chmod(0o755)  # the database may run under another account
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        self.lacking: dict[str, str] = {}
+        """Kinds of fault that cannot be done here, and why."""
+        self.nodes: dict[str, Node] = {}
+        self.keys: dict[str, str] = {}
+        self.disk = self._try("diskFull", lambda: Disk(self._home / "disk.img", self._home / "postgres"))
+        self.network = self._try("partition by network namespace", Network)
+        self.clocks = self._try("clockJump", lambda: Clocks(self._home))
+        self.server = PostgresServer(self._home, settings=_DATABASE, log=say)
+        self.proxies = Proxies(self._home / "proxy.sock")
+        self.hold_database = asyncio.Event()
+        """While set, a database that went down stays down."""
+        self._guard = guard
+        self._say = say
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._helpers: list[asyncio.subprocess.Process] = []
+        self._ports = dict(zip((*NODES, "ledger", "http-0", "http-1"), free_ports(len(NODES) + 3), strict=True))
+        self._worker_ids: dict[int, str] = {}
+
+    def _try(self, what: str, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except (Lacking, OSError) as error:
+            self.lacking[what] = str(error)
+            return None
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{self._ports[name]}" for name in ("http-0", "http-1")]
+
+    @property
+    def ledger_url(self) -> str:
+        """Where handlers call it: an address that all nodes reach."""
+        return f"http://{self.network.ledger if self.network else '127.0.0.1'}:{self._ports['ledger']}"
+
+    async def start(self) -> None:
+        """Return when every API answers."""
+        await asyncio.to_thread(self.server.start)
+        await self._command("migrate")
+        for tenant in TENANTS:
+            self.keys[tenant] = msgspec.json.decode(await self._command("tenant", "create", tenant, "--json"))["key"]
+        await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *map(self._place, NODES))
+        addresses = ["--address=127.0.0.1", *([f"--address={self.network.ledger}"] if self.network else [])]
+        where = [str(self.folder), str(self._home / "ledger.sock"), str(self._ports["ledger"])]
+        await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
+        await self._until_there("proxy.sock", "ledger.sock")
+        self._tasks.append(asyncio.create_task(self._keep_database()))
+        self._tasks.append(asyncio.create_task(self._learn_worker_ids()))
+        for name in NODES:
+            self.nodes[name] = node = self._node(name)
+            self._tasks.append(asyncio.create_task(node.keep(self._stop)))
+        await self.ready(30)
+
+    async def ready(self, seconds: float) -> None:
+        """Wait until every API answers that it is ready; TimeoutError if one never does."""
+        for name in ("http-0", "http-1"):
+            if not await until(partial(answers, self._ports[name]), seconds):
+                raise TimeoutError(f"{name} never became ready: see {self.folder}/logs")
+
+    async def stop(self) -> None:
+        """End everything that was started here, in any case."""
+        self._stop.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for helper in self._helpers:
+            with suppress(ProcessLookupError):
+                helper.kill()
+            await helper.wait()
+        await asyncio.to_thread(self.server.stop, "immediate")
+        await asyncio.to_thread(self._clear)
+
+    def _clear(self) -> None:
+        with suppress(OSError):
+            shutil.copy(self._home / "postgres.log", self.folder / "logs")
+        for ground in (self.network, self.disk):
+            if ground is not None:
+                ground.close()
+        shutil.rmtree((self._home / "postgres").resolve(), ignore_errors=True)
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def workers(self, since: float, *nodes: str) -> list[str]:
+        """All names of the worker processes that lived in these nodes since then: boot ids, and Foliot's own."""
+        found = []
+        for name in nodes or NODES:
+            node = self.nodes[name]
+            if node.kind == "worker":
+                boots = set(node.boots_since(since))
+                found += sorted(boots)
+                found += [
+                    self._worker_ids[boot.pid]
+                    for boot in node.boots
+                    if boot.name in boots and boot.pid in self._worker_ids
+                ]
+        return found
+
+    async def connect(self) -> Any:
+        """Straight to the database, past every wire."""
+        return await asyncpg.connect(self.server.dsn, timeout=5, command_timeout=60)
+
+    def _node(self, name: str) -> Node:
+        kind, _, number = name.partition("-")
+        command = [sys.executable, "-m", "foliot", kind, *(["chaos.app:worker"] if kind == "worker" else [])]
+        environment = {
+            "FOLIOT_HOME": str(self._home / "nowhere"),
+            "FOLIOT_DATABASE_URL": self._dsn(name),
+            "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
+            "FOLIOT_SUPERVISED": "1",
+            "CHAOS_LEDGER": str(self._home / "ledger.sock"),
+        }
+        if self.clocks:
+            environment |= self.clocks.environment(name)
+        if self.network and name == ALONE:
+            command = self.network.inside(command)
+        return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)
+
+    def _address(self, name: str) -> str:
+        return self.network.database if self.network and name == ALONE else "127.0.0.1"
+
+    def _place(self, name: str) -> str:
+        return f"{name}={self._address(name)}:{self._ports[name]}"
+
+    def _dsn(self, name: str) -> str:
+        account = self.server.dsn.partition("@")[0]
+        return f"{account}@{self._address(name)}:{self._ports[name]}/foliot?sslmode=disable"
+
+    def _socket(self) -> str:
+        folder = self.server.dsn.partition("host=")[2].partition("&")[0]
+        return f"{folder}/.s.PGSQL.5432"
+
+    async def _command(self, *arguments: str) -> bytes:
+        environment: Mapping[str, str] = {**os.environ, "FOLIOT_DATABASE_URL": self.server.dsn}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "foliot", *arguments, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"foliot {' '.join(arguments)} ended with status {process.returncode}")
+        return output
+
+    async def _help(self, module: str, *arguments: str) -> None:
+        log = (self.folder / "logs" / f"{module}.log").open("ab")
+        with log:
+            self._helpers.append(
+                await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    module,
+                    *arguments,
+                    cwd=ROOT,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+
+    async def _until_there(self, *names: str) -> None:
+        if not await until(lambda: all((self._home / name).exists() for name in names), 20):
+            raise TimeoutError(f"a helper did not start: see {self.folder}/logs")
+
+    async def _keep_database(self) -> None:
+        while not self._stop.is_set():
+            if self.server.pid is None and not self.hold_database.is_set():
+                try:
+                    await asyncio.to_thread(self.server.start)
+                except PostgresError as error:
+                    self._say(f"the database does not start: {str(error).splitlines()[-1]}")
+                    await asyncio.sleep(0.5)
+            await asyncio.sleep(0.05)
+
+    async def _learn_worker_ids(self) -> None:
+        """Which worker of Foliot's is which process: it registers under `host:pid`."""
+        connection = None
+        while not self._stop.is_set():
+            try:
+                connection = connection or await self.connect()
+                for row in await connection.fetch("SELECT id, name FROM foliot.worker"):
+                    self._worker_ids[int(row["name"].rpartition(":")[2])] = encode("wrk", row["id"])
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError):
+                connection = None
+            await asyncio.sleep(0.5)
+        if connection is not None:
+            connection.terminate()
+
+    async def heal(self) -> None:
+        """Undo whatever the nemesis left: wires, clocks, disk, network, stopped processes, the database."""
+        self.hold_database.clear()
+        if self.disk:
+            self.disk.free()
+        if self.network:
+            self.network.heal()
+        for name, node in self.nodes.items():
+            await self.proxies.set(name, Mode.PASS)
+            if self.clocks:
+                self.clocks.set(name, 0)
+            if node.pid:
+                os.kill(node.pid, signal.SIGCONT)
+        await until(lambda: self.server.pid is not None, 60)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now; all are held until all are found."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
+
+
+async def answers(port: int) -> bool:
+    """Whether the API there says that it is ready."""
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /ready HTTP/1.0\r\n\r\n")
+            line = await reader.readline()
+            writer.close()
+            return b" 200 " in line
+    return False

@@ -1,0 +1,89 @@
+"""Reading a request's JSON and query: all that can be wrong with them, before an operation sees them."""
+
+import json
+import re
+from typing import Any, Final
+
+import msgspec
+from starlette.datastructures import QueryParams
+
+from foliot.domain.errors import InvalidField
+
+DEEPEST: Final = 64
+"""Levels of nesting in a body."""
+SMALL: Final = 1 << 20
+"""Bytes: what most operations take at most. A larger batch is not read twice to look for repeated names."""
+_FLATTEN: Final = "flatten it, or send the inner part as a string"
+# Possessive, and only ever applied to what is known to be well formed: without both, a body of quotes and
+# backslashes takes time quadratic in its length.
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_TOKEN: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"|[\[\]{}]', re.DOTALL)
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
+
+
+def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    """The body as its type wants it. What msgspec refuses by type it says itself; the rest is InvalidField."""
+    try:
+        body = decoder.decode(raw)
+        raw.decode()  # payloads are kept as they came: nothing else looks into their strings
+    except RecursionError:
+        raise _too_deep(raw) from None
+    except UnicodeDecodeError as error:
+        raise InvalidField("body", f"is not UTF-8 (byte {error.start})", "encode it as UTF-8") from None
+    _refuse_depth(raw)
+    if len(raw) <= SMALL:
+        _refuse_repeats(raw)
+    return body
+
+
+def read_query(given: QueryParams, type_: Any) -> Any:
+    if type_ is None:
+        if given:
+            raise InvalidField(next(iter(given)), "this call takes no query parameters", "leave it out")
+        return None
+    for name, value in given.multi_items():
+        if len(given.getlist(name)) > 1:
+            raise InvalidField(name, "is given more than once", "give it once")
+        if "\0" in value:
+            raise InvalidField(name, "contains a NUL character", "leave it out")
+    return msgspec.convert(dict(given), type_, strict=False)
+
+
+def _refuse_repeats(raw: bytes) -> None:
+    """The same name twice: which of the two was meant?"""
+
+    def pairs(found: list[tuple[str, Any]]) -> list[str]:
+        return [name for name, _ in found]
+
+    # Numbers are not of interest here, and Python refuses to read those of more than 4,300 digits.
+    names = json.loads(raw, object_pairs_hook=pairs, parse_int=len, parse_float=len)
+    if isinstance(names, list) and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidField(twice, "stands twice in the body", "leave one of them out")
+
+
+def _refuse_depth(raw: bytes) -> None:
+    """Peel the innermost brackets off, level by level: two C loops a level instead of a Python loop over the body."""
+    if raw.count(b"[") + raw.count(b"{") <= DEEPEST:
+        return
+    left = _STRING.sub(b"", raw).translate(_ONE_KIND, _NOT_BRACKETS)
+    for _ in range(DEEPEST):
+        if not left:
+            return
+        left = left.replace(b"[]", b"")
+    if left:
+        raise _too_deep(raw)
+
+
+def _too_deep(raw: bytes) -> InvalidField:
+    """Names the outermost field under which the nesting is."""
+    depth, name = 0, "body"
+    for token in _TOKEN.finditer(raw):
+        if token[1] is not None:
+            name = token[1].decode(errors="replace") if depth == 1 else name
+        else:
+            depth += 1 if token[0] in b"[{" else -1
+            if depth > DEEPEST:
+                break
+    return InvalidField(name, f"is nested deeper than {DEEPEST} levels", _FLATTEN)

@@ -1,0 +1,65 @@
+"""What `foliot up` says once everything answers: where to look next."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import socket
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from foliot.cli.compose import url_of
+from foliot.kit.loop import any_of
+from foliot.kit.settings import Settings, client_file
+
+
+async def greet(settings: Settings, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Wait until the API answers, and say so."""
+    while not stop.is_set():
+        if await _is_ready(listener):
+            click.echo(_greeting(settings, url_of(listener)), err=True)
+            return
+        await any_of(stop, within=timedelta(milliseconds=50))
+
+
+async def _is_ready(listener: socket.socket) -> bool:
+    host, port = listener.getsockname()[:2]
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /ready HTTP/1.0\r\n\r\n")
+            answer = await reader.readline()
+            writer.close()
+        return b" 200 " in answer
+    return False
+
+
+def _greeting(settings: Settings, url: str) -> str:
+    foliot = _program()
+    if "FOLIOT_HOME" in os.environ:
+        foliot = f"FOLIOT_HOME={shlex.quote(str(settings.home))} {foliot}"
+    return f"""
+Foliot is up.
+  API     {url}/v1   (reference: {url}/docs)
+  key     in {client_file(settings.home)}, where `foliot` and the SDK find it
+  try     {foliot} job create hello {url}/health --every PT10S
+          {foliot} run list
+  stop    Ctrl-C
+"""
+
+
+def _program() -> str:
+    """How the one who started us can call `foliot` again from here."""
+    called = Path(sys.argv[0])
+    if called.name != "foliot":
+        return "python -m foliot"
+    found = shutil.which("foliot")
+    if found and Path(found).resolve() == called.resolve():
+        return "foliot"
+    with suppress(ValueError):
+        return shlex.quote(str(called.absolute().relative_to(Path.cwd())))
+    return shlex.quote(str(called))

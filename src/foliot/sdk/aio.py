@@ -1,0 +1,130 @@
+"""The client for the event loop: the same names as `Foliot`, with `await`."""
+
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from yarl import URL
+
+from foliot.sdk import calls, protocol
+from foliot.sdk.calls import Delay, Handler
+from foliot.sdk.protocol import Request
+from foliot.sdk.records import AsyncRun, Items, Job
+
+
+class AsyncFoliot:
+    """Talks to Foliot without blocking the loop: `async with AsyncFoliot() as client`."""
+
+    def __init__(self, url: str | None = None, key: str | None = None, *, timeout: float = 30) -> None:
+        self._access = protocol.access_or_fail(url, key)
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def request(self, request: Request) -> Any:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=self._timeout)
+        try:
+            async with self._session.request(
+                request.method,
+                URL(self._access.url + request.path, encoded=True),
+                data=request.body,
+                headers=request.headers(self._access),
+            ) as response:
+                return protocol.unpack(response.status, await response.read())
+        except (aiohttp.ClientError, OSError) as error:
+            raise protocol.unreachable(self._access, error) from None
+
+    async def submit(
+        self,
+        handler: Handler,
+        payload: Any = None,
+        *,
+        delay: Delay = None,
+        at: datetime | None = None,
+        idempotency_key: str | None = None,
+        **policy: Any,
+    ) -> AsyncRun:
+        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns."""
+        return await self._submitted(calls.submit(handler, payload, delay, at, idempotency_key, policy))
+
+    async def create_job(
+        self, name: str, handler: Handler, *, idempotency_key: str | None = None, **fields: Any
+    ) -> Job:
+        return Job(await self.request(calls.create_job(name, handler, idempotency_key, fields)))
+
+    async def put_job(self, key: str, name: str, handler: Handler, **fields: Any) -> Job:
+        """Create the job of this key, or make it what is given here."""
+        return Job(await self.request(calls.put_job(key, name, handler, fields)))
+
+    async def get_job(self, job: str) -> Job:
+        return Job(await self.request(calls.get("jobs", job)))
+
+    async def list_jobs(self, **query: Any) -> Items[Job]:
+        page = await self.request(calls.get("jobs", **query))
+        return Items(map(Job, page["items"]), page["nextCursor"])
+
+    async def change_job(self, job: str, **fields: Any) -> Job:
+        """Change these fields; None takes one away."""
+        return Job(await self.request(calls.change_job(job, fields)))
+
+    async def pause_job(self, job: str) -> Job:
+        return Job(await self.request(calls.operate(job, "pause")))
+
+    async def resume_job(self, job: str) -> Job:
+        return Job(await self.request(calls.operate(job, "resume")))
+
+    async def cancel_job(self, job: str) -> Job:
+        return Job(await self.request(calls.operate(job, "cancel")))
+
+    async def run_job(
+        self,
+        job: str,
+        *,
+        delay: Delay = None,
+        at: datetime | None = None,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> AsyncRun:
+        """Run a job besides its schedule, with `payload` and `priority` of its own if given."""
+        return await self._submitted(calls.run_job(job, delay, at, idempotency_key, fields))
+
+    async def list_executions(self, job: str, **query: Any) -> Items[dict[str, Any]]:
+        """The attempts of a job's runs, newest first."""
+        page = await self.request(calls.get("jobs", job, "executions", **query))
+        return Items(page["items"], page["nextCursor"])
+
+    async def get_run(self, run: str) -> AsyncRun:
+        return AsyncRun(await self._read(run), self._read)
+
+    async def wait(self, run: str, timeout: float = 300) -> AsyncRun:  # noqa: ASYNC109 - the same word as in Foliot
+        """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
+        return await (await self.get_run(run)).wait(timeout)
+
+    async def list_runs(self, **query: Any) -> Items[AsyncRun]:
+        page = await self.request(calls.get("runs", **query))
+        return Items((AsyncRun(each, self._read) for each in page["items"]), page["nextCursor"])
+
+    async def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
+        """The attempts of a run, newest first."""
+        page = await self.request(calls.get("runs", run, "attempts", **query))
+        return Items(page["items"], page["nextCursor"])
+
+    async def _submitted(self, request: Request) -> AsyncRun:
+        return AsyncRun({**await self.request(request), "status": "pending"}, self._read)
+
+    async def _read(self, run: str) -> dict[str, Any]:
+        return dict(await self.request(calls.get("runs", run)))

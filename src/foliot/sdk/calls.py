@@ -1,0 +1,75 @@
+"""What each call of a client sends: written once, carried by either client."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foliot.domain.duration import format_duration
+from foliot.domain.errors import InvalidField
+from foliot.sdk.protocol import Request, camel, path
+from foliot.wire.codec import rfc3339
+
+Delay = str | float | timedelta | None
+Handler = str | dict[str, Any]
+
+
+def submit(
+    handler: Handler, payload: Any, delay: Delay, at: datetime | None, key: str | None, policy: dict[str, Any]
+) -> Request:
+    body = _body({"handler": handler, "payload": payload, **_start(delay, at), **policy})
+    return Request("POST", path("runs"), body, key)
+
+
+def create_job(name: str, handler: Handler, key: str | None, fields: dict[str, Any]) -> Request:
+    return Request("POST", path("jobs"), _body({"name": name, "handler": handler, **fields}), key)
+
+
+def put_job(key: str, name: str, handler: Handler, fields: dict[str, Any]) -> Request:
+    return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **fields}))
+
+
+def change_job(job: str, fields: dict[str, Any]) -> Request:
+    """Here None is sent: it takes a field away."""
+    return Request("PATCH", path("jobs", job), _encode({camel(name): value for name, value in fields.items()}))
+
+
+def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: dict[str, Any]) -> Request:
+    """A payload of None is sent: the run gets null instead of the job's own payload."""
+    start = {name: value for name, value in _start(delay, at).items() if value is not None}
+    body = _encode({camel(name): value for name, value in {**start, **fields}.items()})
+    return Request("POST", path("jobs", job, verb=":run"), body, key)
+
+
+def operate(job: str, verb: str) -> Request:
+    return Request("POST", path("jobs", job, verb=f":{verb}"))
+
+
+def get(*parts: str, **query: Any) -> Request:
+    return Request("GET", path(*parts, **query))
+
+
+def _body(values: dict[str, Any]) -> bytes:
+    """Keyword arguments in Python's spelling as a JSON object in the wire's; what is None is left out."""
+    return _encode({camel(name): value for name, value in values.items() if value is not None})
+
+
+def _encode(value: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(value, enc_hook=_refuse)
+    except UnicodeEncodeError:
+        raise InvalidField("payload", "contains half a surrogate pair", "send text that is text") from None
+
+
+def _refuse(value: Any) -> Any:
+    raise InvalidField("payload", f"a {type(value).__name__} cannot be sent as JSON", "convert it first")
+
+
+def _start(delay: Delay, at: datetime | None) -> dict[str, Any]:
+    """When a run shall start, as the wire wants it."""
+    if at is not None and at.tzinfo is None:
+        raise InvalidField("at", "has no offset from UTC", "use datetime.now(timezone.utc) or a ZoneInfo")
+    return {
+        "delay": format_duration(delay) if isinstance(delay, timedelta) else delay,
+        "run_at": None if at is None else rfc3339(at),
+    }

@@ -1,0 +1,113 @@
+"""Answers of the API as objects: fields as attributes in Python's spelling."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Final, Self, TypeVar
+
+from foliot.sdk.protocol import camel
+
+_OVER: Final = frozenset({"completed", "failed", "cancelled", "skipped", "missed"})
+Item = TypeVar("Item")
+
+
+class Record:
+    """What was answered, as it stood then; the whole of it is in `values`."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked of `__dict__`, because copy and pickle look for attributes before there are any.
+        values = self.__dict__.get("values", {})
+        try:
+            return values[camel(name)]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}") from None
+
+    def __repr__(self) -> str:
+        shown = {name: self.values[name] for name in ("jobId", "runId", "name", "status") if name in self.values}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+class Job(Record):
+    """A job as it stood when it was read."""
+
+    @property
+    def id(self) -> str:
+        return str(self.values["jobId"])
+
+
+class _Run(Record):
+    @property
+    def id(self) -> str:
+        return str(self.values["runId"])
+
+    @property
+    def is_over(self) -> bool:
+        return self.values.get("status") in _OVER
+
+    def _too_long(self, timeout: float) -> TimeoutError:
+        return TimeoutError(f"{self.id} is still {self.status} after {timeout:g} s")
+
+
+class Run(_Run):
+    """A run as it stood when it was read; `wait` and `refresh` read it again."""
+
+    def __init__(self, values: dict[str, Any], read: Callable[[str], dict[str, Any]]) -> None:
+        super().__init__(values)
+        self._read = read
+
+    def refresh(self) -> Self:
+        self.values = self._read(self.id)
+        return self
+
+    def wait(self, timeout: float = 300) -> Self:
+        """Wait for the run's end, up to `timeout` seconds, then TimeoutError."""
+        end = time.monotonic() + timeout
+        for pause in _pauses():
+            if self.refresh().is_over:
+                return self
+            if time.monotonic() + pause > end:
+                break
+            time.sleep(pause)
+        raise self._too_long(timeout)
+
+
+class AsyncRun(_Run):
+    """A run as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
+
+    def __init__(self, values: dict[str, Any], read: Callable[[str], Awaitable[dict[str, Any]]]) -> None:
+        super().__init__(values)
+        self._read = read
+
+    async def refresh(self) -> Self:
+        self.values = await self._read(self.id)
+        return self
+
+    async def wait(self, timeout: float = 300) -> Self:  # noqa: ASYNC109 - the same word as in Run
+        """Wait for the run's end, up to `timeout` seconds, then TimeoutError."""
+        end = time.monotonic() + timeout
+        for pause in _pauses():
+            if (await self.refresh()).is_over:
+                return self
+            if time.monotonic() + pause > end:
+                break
+            await asyncio.sleep(pause)
+        raise self._too_long(timeout)
+
+
+class Items(list[Item]):
+    """One page of a list; pass `next_cursor`, if there is one, as `cursor` to get the next."""
+
+    def __init__(self, items: Iterable[Item], next_cursor: str | None) -> None:
+        super().__init__(items)
+        self.next_cursor = next_cursor
+
+
+def _pauses() -> Iterator[float]:
+    """Between looks: short at first, for what takes a moment; a second at most."""
+    pause = 0.02
+    while True:
+        yield pause
+        pause = min(pause * 1.5, 1.0)

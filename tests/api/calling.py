@@ -1,0 +1,112 @@
+"""Calls the application as a web server would, without the sockets."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from starlette.applications import Starlette
+
+from foliot.api.app import build
+from foliot.api.operation import Services
+from foliot.services.health import Health
+from foliot.services.tenants import Tenants
+from world import World
+
+PLAIN = {"name": "report", "handler": "noop"}
+"""The shortest job."""
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def field(self) -> str:
+        """The field that a 422 speaks of; it must also say what to do."""
+        assert self.status == 422, (self.status, self.content[:500])
+        assert self.headers["content-type"] == "application/problem+json"
+        (error,) = self.json["errors"]
+        assert error["message"]
+        assert error["hint"]
+        return error["field"]
+
+
+class Caller:
+    """One tenant's way to the application."""
+
+    def __init__(self, app: Starlette, key: str | None) -> None:
+        self.app = app
+        self.key = key
+
+    async def __call__(
+        self, method: str, address: str, body: Any = None, *, raw: bytes | None = None, **headers: str
+    ) -> Answer:
+        content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.key is not None:
+            given.setdefault("authorization", f"Bearer {self.key}")
+        return await ask(self.app, method, address, content, given)
+
+    async def post(self, address: str, body: Any = None, **more: Any) -> Answer:
+        return await self("POST", address, body, **more)
+
+    async def get(self, address: str, **more: Any) -> Answer:
+        return await self("GET", address, **more)
+
+    async def create(self, **fields: Any) -> Any:
+        """A job that was made, as the API shows it."""
+        made = await self.post("/v1/jobs", {**PLAIN, **fields})
+        assert made.status == 201, made.content
+        return made.json
+
+    async def submit(self, **fields: Any) -> str:
+        made = await self.post("/v1/runs", {"handler": "noop", **fields})
+        assert made.status == 201, made.content
+        return made.json["runId"]
+
+
+async def ask(app: Starlette, method: str, address: str, content: bytes, headers: Mapping[str, str]) -> Answer:
+    parts = urlsplit(address)
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(parts.path),
+        "raw_path": parts.path.encode(),
+        "query_string": parts.query.encode(),
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+    told: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    await app(scope, receive, send)
+    start = next(message for message in told if message["type"] == "http.response.start")
+    answered = b"".join(message.get("body", b"") for message in told if message["type"] == "http.response.body")
+    return Answer(start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, answered)
+
+
+def application(world: World, tenants: Tenants | None = None) -> Starlette:
+    services = Services(world.control, world.insights, world.submitter, world.specs)
+    return build(services, tenants or Tenants(world.database), Health(world.database))
+
+
+async def rows(world: World) -> dict[str, int]:
+    """How many rows every table that a call could write to has."""
+    names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
+    return {name: await world.count(name) for name in names}

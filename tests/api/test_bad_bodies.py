@@ -1,0 +1,118 @@
+"""Bodies that are not what they should be, before any field is looked at."""
+
+import pytest
+
+from api.calling import Caller, rows
+from world import World
+
+NOT_JSON = (b"", b"{", b"nope", b'{"handler"', b"\x00", b"'single'", b"{,}")
+NOT_OBJECTS = (b"[]", b'"text"', b"7", b"null", b"true", b"[[[]]]")
+NOT_NUMBERS = (b"NaN", b"Infinity", b"-Infinity", b"01", b"1.", b"+1")
+NOT_TEXT = (b'"\xff"', b'"\xc3\x28"', b'"\xed\xa0\x80"')
+LONE = (b'"\\ud800"', b'"\\udc00 and on"', b'"\\ud800\\u0041"')
+WRITES = ("/v1/jobs", "/v1/runs", "/v1/runs:batch")
+
+
+async def test_what_is_not_json_is_malformed(api: Caller, world: World, subtests: pytest.Subtests):
+    before = await rows(world)
+    for raw in NOT_JSON:
+        for address in WRITES:
+            with subtests.test(f"{address} {raw!r}"):
+                answer = await api("POST", address, raw=raw)
+                assert answer.status == 400
+                assert answer.json["type"] == "urn:foliot:problem:malformed"
+                assert answer.json["hint"]
+    assert await rows(world) == before
+
+
+async def test_json_that_is_no_object_is_refused(api: Caller, subtests: pytest.Subtests):
+    for raw in NOT_OBJECTS:
+        for address in WRITES:
+            with subtests.test(f"{address} {raw!r}"):
+                assert (await api("POST", address, raw=raw)).field == "body"
+
+
+async def test_numbers_that_json_has_not_are_malformed(api: Caller, subtests: pytest.Subtests):
+    for number in NOT_NUMBERS:
+        for name in (b"payload", b"every", b"maxRetries", b"timeoutSeconds"):
+            with subtests.test(f"{name!r} {number!r}"):
+                answer = await api("POST", "/v1/jobs", raw=b'{"name":"x","handler":"f","%s":%s}' % (name, number))
+                assert answer.status == 400
+
+
+async def test_bytes_that_are_not_utf8_are_refused_wherever_they_stand(
+    api: Caller, world: World, subtests: pytest.Subtests
+):
+    before = await rows(world)
+    for text in NOT_TEXT:
+        for body in (
+            b'{"name":%s,"handler":"f"}',
+            b'{"name":"x","handler":"f","payload":%s}',
+            b'{"name":"x","handler":"f","payload":{%s:1}}',
+            b'{"name":"x","handler":"f","labels":{"a":%s}}',
+        ):
+            with subtests.test(repr(body % text)):
+                assert (await api("POST", "/v1/jobs", raw=body % text)).field == "body"
+    assert await rows(world) == before
+
+
+async def test_half_a_surrogate_pair_is_refused_wherever_it_stands(
+    api: Caller, world: World, subtests: pytest.Subtests
+):
+    """A worker could not read it, and the database could not store it."""
+    before = await rows(world)
+    for text in LONE:
+        for body in (
+            b'{"name":%s,"handler":"f"}',
+            b'{"name":"x","handler":"f","payload":[%s, 1, 2, 3]}',
+            b'{"name":"x","handler":"f","labels":{"a":%s}}',
+        ):
+            with subtests.test(repr(body % text)):
+                assert (await api("POST", "/v1/jobs", raw=body % text)).status in {400, 422}
+    assert await rows(world) == before
+
+
+async def test_a_payload_that_no_worker_could_read_is_refused(api: Caller, subtests: pytest.Subtests):
+    for payload in (b"1e999", b"[-1e999]", b"9" * 5_000):
+        with subtests.test(repr(payload[:20])):
+            run = b'{"handler":"f","payload":%s}' % payload
+            assert (await api("POST", "/v1/runs", raw=run)).field == "payload"
+            batch = b'{"runs":[{"handler":"f"},%s]}' % run
+            assert (await api("POST", "/v1/runs:batch", raw=batch)).field == "runs[1].payload"
+
+
+async def test_a_nul_inside_a_payload_is_kept_as_it_came(api: Caller):
+    made = await api("POST", "/v1/jobs", raw=b'{"name":"x","handler":"f","payload":{"a\\u0000":"\\u0000"}}')
+    assert made.status == 201
+    assert made.json["payload"] == {"a\0": "\0"}
+
+
+async def test_a_name_that_stands_twice_is_refused(api: Caller, world: World):
+    before = await rows(world)
+    raw = b'{"name":"x","handler":"f","priority":"low","pri\\u006frity":"high"}'
+    assert (await api("POST", "/v1/jobs", raw=raw)).field == "priority"
+    assert (await api("POST", "/v1/runs", raw=b'{"handler":"f","handler":"g"}')).field == "handler"
+    assert await rows(world) == before
+
+
+async def test_a_name_twice_inside_a_payload_is_the_handlers_business(api: Caller):
+    raw = b'{"name":"x","handler":"f","payload":{"a":1,"a":2}}'
+    assert (await api("POST", "/v1/jobs", raw=raw)).status == 201
+
+
+async def test_a_huge_body_is_refused_before_it_is_read_to_its_end(api: Caller, world: World):
+    before = await rows(world)
+    answer = await api("POST", "/v1/jobs", raw=b'{"name":"' + b"x" * (1 << 20) + b'"}')
+    assert answer.field == "body"
+    assert await rows(world) == before
+
+
+async def test_a_payload_of_just_the_limit_is_taken(api: Caller):
+    made = await api.create(payload="x" * (262_144 - 2))
+    assert len(made["payload"]) == 262_142
+
+
+async def test_emoji_and_other_scripts_are_kept(api: Caller):
+    made = await api.create(name="Überweisung 振込 🏦", labels={"team": "Größe 🏦"}, payload="振込 🏦")
+    seen = (await api.get(f"/v1/jobs/{made['jobId']}")).json
+    assert (seen["name"], seen["labels"]["team"], seen["payload"]) == ("Überweisung 振込 🏦", "Größe 🏦", "振込 🏦")

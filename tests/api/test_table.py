@@ -1,0 +1,145 @@
+"""What holds for every operation is generated from the table of operations."""
+
+import re
+from typing import Any
+
+import pytest
+
+from api.calling import PLAIN, Caller, application
+from foliot.api.app import OPERATIONS
+from foliot.api.operation import Operation
+from foliot.domain.ids import decode, encode
+from foliot.services.tenants import REMEMBERED, Tenants
+from world import World
+
+WITH_ID = [operation for operation in OPERATIONS if re.search(r"{(job|run)}", operation.path)]
+BODIES: dict[str, Any] = {
+    "createJob": PLAIN,
+    "putJobByKey": PLAIN,
+    "changeJob": {"name": "other"},
+    "createRun": {"handler": "noop"},
+    "createRuns": {"runs": [{"handler": "noop"}]},
+}
+
+
+def address(operation: Operation, number: int = 0) -> str:
+    """Where to call it about the job or run of this number."""
+    path = operation.path.replace("{job}", encode("job", number)).replace("{run}", encode("run", number))
+    return path.replace("{key}", "some-key")
+
+
+@pytest.fixture
+async def owned(world: World, api: Caller) -> dict[str, int]:
+    """A job and a run of the tenant."""
+    made = await api.create(every=3600)
+    run = await api.submit(delay=3600)
+    return {"job": decode("job", made["jobId"]), "run": decode("run", run)}
+
+
+def number(operation: Operation, owned: dict[str, int]) -> int:
+    return owned["job" if "{job}" in operation.path else "run"]
+
+
+def test_every_operation_says_which_scope_it_needs():
+    for operation in OPERATIONS:
+        assert re.fullmatch(r"(jobs|runs):(read|write)", operation.scope), operation.name
+        assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
+
+
+def test_names_and_addresses_are_unique():
+    assert len({operation.name for operation in OPERATIONS}) == len(OPERATIONS)
+    assert len({(operation.method, operation.path) for operation in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_an_operation_without_a_scope_cannot_exist():
+    first = OPERATIONS[0]
+    with pytest.raises(ValueError, match="no scope"):
+        Operation(name="x", method="GET", path="/x", scope="", summary="", handler=first.handler, result=None)
+
+
+async def test_without_a_valid_key_every_operation_answers_401(
+    api: Caller, owned: dict[str, int], subtests: pytest.Subtests
+):
+    half = api.key[:-1] + ("A" if api.key[-1] != "A" else "B")
+    wrong = {
+        "none": {},
+        "empty": {"authorization": ""},
+        "no scheme": {"authorization": api.key},
+        "another scheme": {"authorization": f"Basic {api.key}"},
+        "nonsense": {"authorization": "Bearer nonsense"},
+        "a wrong secret": {"authorization": f"Bearer {half}"},
+        "an unknown key": {"authorization": f"Bearer fol_{'a' * 12}_{'b' * 43}"},
+        "bytes": {"authorization": "Bearer \xff\xfe"},
+    }
+    nobody = Caller(api.app, None)
+    for operation in OPERATIONS:
+        for what, headers in wrong.items():
+            with subtests.test(f"{operation.name}, {what}"):
+                where = address(operation, number(operation, owned) if operation in WITH_ID else 0)
+                answer = await nobody(operation.method, where, BODIES.get(operation.name), **headers)
+                assert answer.status == 401
+                assert answer.headers["www-authenticate"] == "Bearer"
+                assert answer.json["hint"]
+
+
+async def test_a_revoked_key_works_no_longer_than_it_is_remembered(
+    api: Caller, world: World, owned: dict[str, int], subtests: pytest.Subtests
+):
+    now = [0.0]
+    known = Caller(application(world, Tenants(world.database, lambda: now[0])), api.key)
+    assert (await known.get("/v1/jobs")).status == 200
+    await world.sql("UPDATE foliot.api_key SET revoked_at = clock_timestamp()")
+    now[0] = REMEMBERED + 0.1
+    for operation in OPERATIONS:
+        with subtests.test(operation.name):
+            where = address(operation, number(operation, owned) if operation in WITH_ID else 0)
+            assert (await known(operation.method, where, BODIES.get(operation.name))).status == 401
+
+
+async def test_every_operation_works_for_the_owner(api: Caller, owned: dict[str, int], subtests: pytest.Subtests):
+    for operation in sorted(OPERATIONS, key=lambda each: each.name in {"cancelJob", "deleteJob"}):
+        with subtests.test(operation.name):
+            where = address(operation, number(operation, owned) if operation in WITH_ID else 0)
+            answer = await api(operation.method, where, BODIES.get(operation.name))
+            assert answer.status in {operation.status, 201}, answer.content
+
+
+async def test_another_tenants_id_is_answered_byte_for_byte_like_one_that_never_was(
+    api: Caller, stranger: Caller, owned: dict[str, int], subtests: pytest.Subtests
+):
+    before = (await api.get(f"/v1/jobs/{encode('job', owned['job'])}")).content
+    for operation in WITH_ID:
+        with subtests.test(operation.name):
+            body, theirs = BODIES.get(operation.name), number(operation, owned)
+            foreign = await stranger(operation.method, address(operation, theirs), body)
+            unknown = await stranger(operation.method, address(operation, theirs + 1), body)
+            assert foreign.status == unknown.status == 404
+            assert (foreign.headers, foreign.content) == (unknown.headers, unknown.content)
+    assert (await api.get(f"/v1/jobs/{encode('job', owned['job'])}")).content == before
+
+
+async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, owned: dict[str, int]):
+    job = encode("job", owned["job"])
+    for address_ in ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}"):
+        assert (await stranger.get(address_)).json == {"items": [], "nextCursor": None}
+    assert len((await api.get("/v1/jobs")).json["items"]) == 1
+    assert len((await api.get("/v1/runs")).json["items"]) == 1
+
+
+async def test_a_key_of_another_tenants_job_is_free_for_ones_own(api: Caller, stranger: Caller):
+    mine = await api("PUT", "/v1/jobs/by-key/load", PLAIN)
+    theirs = await stranger("PUT", "/v1/jobs/by-key/load", PLAIN)
+    assert (mine.status, theirs.status) == (201, 201)
+    assert mine.json["jobId"] != theirs.json["jobId"]
+
+
+async def test_an_idempotency_key_of_another_tenant_is_free_for_ones_own(api: Caller, stranger: Caller):
+    mine = await api.post("/v1/runs", {"handler": "noop"}, idempotency_key="same")
+    theirs = await stranger.post("/v1/runs", {"handler": "noop"}, idempotency_key="same")
+    assert mine.json != theirs.json
+
+
+async def test_what_no_operation_answers_is_a_problem_too(api: Caller):
+    assert (await api.get("/v1/nothing")).json["status"] == 404
+    assert (await api("PUT", "/v1/jobs", PLAIN)).json["status"] == 405
+    assert (await api.post(f"/v1/jobs/{encode('job', 1)}:explode")).status == 405

@@ -1,0 +1,172 @@
+"""What a client concludes from how a call ended, and that plans come from the seed alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+import pytest
+from chaos.client import Api, judge
+from chaos.driver import resolved
+from chaos.nemesis import ABREAST, KINDS, QUIET, deck, plan
+from chaos.plan import CLIENTS, Planner
+from chaos.records import Operation, Outcome, read_lines
+from chaos.topology import NODES, free_ports
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def answering(status: str, body: bytes, *, length: int | None = None) -> Handler:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        size = len(body) if length is None else length
+        head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    return handle
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
+async def resetting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.transport.abort()
+
+
+@asynccontextmanager
+async def api(handler: Handler | None, folder: Path, patience: float = 5.0) -> AsyncIterator[Api]:
+    served: list[asyncio.Task[None]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert handler is not None
+        served.append(asyncio.ensure_future(handler(reader, writer)))
+        await asyncio.wait(served)
+        writer.close()
+
+    server = None if handler is None else await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = free_ports(1)[0] if server is None else server.sockets[0].getsockname()[1]
+    api = Api([f"http://127.0.0.1:{port}"], {"acme": "fol_key"}, folder / "operations.jsonl", patience)
+    try:
+        yield api
+    finally:
+        await api.close()
+        if server is not None:
+            await asyncio.gather(*served, return_exceptions=True)
+            server.close()
+
+
+CASES = {
+    "created": (answering("201 Created", b'{"runId": "run_a"}'), Outcome.OK, 201),
+    "refused": (answering("409 Conflict", b"{}"), Outcome.FAIL, 409),
+    "unavailable": (answering("503 Service Unavailable", b"{}"), Outcome.UNKNOWN, 503),
+    "broken": (answering("500 Internal Server Error", b"{}"), Outcome.UNKNOWN, 500),
+    "cut in mid-answer": (answering("201 Created", b'{"runId": "ru', length=18), Outcome.UNKNOWN, 201),
+    "reset": (resetting, Outcome.UNKNOWN, 0),
+    "silent": (silent, Outcome.UNKNOWN, 0),
+    "nobody listens": (None, Outcome.FAIL, 0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_client_concludes_no_more_than_it_knows(case: str, tmp_path: Path):
+    handler, outcome, status = CASES[case]
+    async with api(handler, tmp_path, patience=0.5) as caller:
+        done = await caller.call("createRun", client=0, tenant="acme", body={"handler": "quick"}, key="k1")
+        acknowledged = caller.acknowledged
+    assert (done.outcome, done.status) == (outcome, status)
+    assert acknowledged == (outcome is Outcome.OK)
+    (written,) = read_lines(tmp_path / "operations.jsonl", Operation)
+    assert msgspec.structs.asdict(written) == msgspec.structs.asdict(done)
+    assert written.invoked <= written.completed
+
+
+async def test_a_call_that_is_broken_off_is_written_down_as_unknown(tmp_path: Path):
+    async with api(silent, tmp_path) as caller:
+        calling = asyncio.create_task(caller.call("createRun", client=0, tenant="acme", body={}, key="k1"))
+        await asyncio.sleep(0.1)
+        calling.cancel()
+        await asyncio.wait([calling])
+    (written,) = read_lines(tmp_path / "operations.jsonl", Operation)
+    assert written.outcome is Outcome.UNKNOWN
+
+
+async def test_an_answer_given_twice_is_acknowledged_once(tmp_path: Path):
+    async with api(answering("201 Created", b'{"runIds": ["run_a", "run_b"]}'), tmp_path) as caller:
+        for _ in range(2):
+            await caller.call("createRuns", client=0, tenant="acme", body={"runs": []}, key="k1")
+        assert caller.acknowledged == 2
+
+
+def test_only_refusals_are_certain_failures():
+    assert {status: judge(status) for status in (200, 299, 400, 404, 408, 422, 429, 500, 503)} == {
+        **dict.fromkeys((200, 299), Outcome.OK),
+        **dict.fromkeys((400, 404, 422, 429), Outcome.FAIL),
+        **dict.fromkeys((408, 500, 503), Outcome.UNKNOWN),
+    }
+
+
+def test_instants_are_filled_in_when_the_call_is_made():
+    body = resolved({"scheduleAt": {"$in": 2.5}, "name": "a", "payload": {"x": 1}})
+    assert body is not None
+    assert body["scheduleAt"].endswith("Z")
+    assert (body["name"], body["payload"]) == ("a", {"x": 1})
+
+
+@pytest.mark.parametrize("client", range(len(CLIENTS)))
+def test_the_same_seed_gives_the_same_plan_and_another_seed_another(client: int):
+    def steps(seed: int) -> bytes:
+        return msgspec.json.encode(list(islice(Planner(seed, client, "http://127.0.0.1:1/do").steps(), 60)))
+
+    assert steps(7) == steps(7) != steps(8)
+
+
+def test_no_two_payloads_and_no_two_keys_are_alike():
+    steps = [
+        step
+        for client in range(len(CLIENTS))
+        for step in islice(Planner(7, client, "http://127.0.0.1:1/do").steps(), 200)
+    ]
+    keys = [step.key for step in steps if step.key is not None]
+    serials = [
+        run["payload"]["serial"]
+        for step in steps
+        if step.body
+        for run in step.body.get("runs", [step.body])
+        if "payload" in run
+    ]
+    assert len(set(keys)) == len(keys)
+    assert len(set(serials)) == len(serials) > 10_000
+
+
+def test_a_mixed_client_does_everything_in_time():
+    kinds = {step.kind for step in islice(Planner(7, 2, "http://127.0.0.1:1/do").steps(), 400)}
+    assert kinds >= {"createJob", "changeJob", "pauseJob", "resumeJob", "cancelJob", "deleteJob", "runJob", "createRun"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ten_minutes_see_every_kind_of_fault_and_quiet_between_bursts(seed: int):
+    bursts = plan(seed, 600)
+    struck = [strike for burst in bursts for _, strike in burst.strikes]
+    assert {strike.kind for strike in struck} == {*KINDS, "misfire"}
+    assert {strike.target for strike in struck} - {"postgres", "all", "schedulers"} <= set(NODES)
+    assert all(burst.quiet >= QUIET for burst in bursts[1:])
+    assert all(len(burst.strikes) <= ABREAST for burst in bursts)
+    assert bursts == plan(seed, 600)
+
+
+def test_a_short_run_has_at_least_one_burst():
+    assert len(plan(1, 45)) == 1
+    assert plan(1, 45)[0].strikes
+
+
+def test_a_deck_holds_every_kind():
+    import random
+
+    assert {strike.kind for strike in deck(random.Random(1))} == set(KINDS)

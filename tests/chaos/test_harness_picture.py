@@ -1,0 +1,66 @@
+"""The picture and the page of a report."""
+
+import random
+from xml.etree import ElementTree as ET
+
+from chaos.figures import percentiles, windows
+from chaos.records import Fault
+from chaos.report import page
+from chaos.svg import lateness_over_time
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_picture_is_well_formed_and_shades_every_fault():
+    dice = random.Random(1)
+    points = [(1_000 + n / 50, dice.expovariate(5)) for n in range(5_000)]
+    picture = ET.fromstring(lateness_over_time(points, [(1_010, 1_020), (1_050, 1_050)], title="a < b & c"))
+    shades = [each for each in picture.iter(f"{SVG}rect") if each.get("class") == "fault"]
+    assert len(shades) == 2
+    assert all(float(each.get("width", 0)) >= 1 for each in shades)
+    lines = {each.get("class"): each.get("points", "").split() for each in picture.iter(f"{SVG}polyline")}
+    assert len(lines["typical"]) == len(lines["worst"]) == 100
+    assert picture.findtext(f"{SVG}title") == "a < b & c"
+
+
+def test_a_picture_of_nothing_is_a_picture():
+    ET.fromstring(lateness_over_time([], [], title="nothing"))
+
+
+def test_faults_that_overlap_are_one_window():
+    def fault(began: float, ended: float) -> Fault:
+        return Fault(kind="kill", target="worker-0", began=began, ended=ended)
+
+    assert windows([fault(5, 9), fault(1, 2), fault(8, 12)]) == [(1, 2), (5, 12)]
+    assert windows([fault(1, 2), fault(3, 4)], aftermath=1) == [(1, 5)]
+
+
+def test_percentiles_name_the_worst():
+    assert percentiles([]) == {}
+    assert percentiles([float(n) for n in range(1001)]) == {
+        "p50": 500,
+        "p95": 950,
+        "p99": 990,
+        "p99.9": 999,
+        "max": 1000,
+    }
+
+
+def test_the_page_names_what_was_left_out_and_what_was_violated():
+    found = {
+        "seed": 7,
+        "seconds": 60.0,
+        "acknowledged": 12_345,
+        "checked": True,
+        "violations": [{"check": "S1", "message": "lost"}],
+        "operations": {"ok": 3},
+        "faults": {"kill": 2},
+        "notPossibleHere": {"diskFull": "this needs root"},
+        "rarePaths": {"dead letters": 1},
+        "lateness": {"quiet": {"p50": 0.01}, "faulted": {}},
+        "recovery": {"worker kill to restart of its runs": {"cases": 1, "worst": 16.2}},
+        "cameToRest": False,
+    }
+    text = page(found)
+    for part in ("12,345", "1 violations", "this needs root", '"S1"', "16.20 s", "did not come to rest"):
+        assert part in text

@@ -1,0 +1,205 @@
+"""What holds for every command, and the ones for operators."""
+
+import asyncio
+import json
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.conftest import Shell
+from foliot.cli.main import COMMANDS, main
+from foliot.cli.processes import load_app
+from foliot.services.tenants import Tenants
+from sdk.serving import Served
+from world import World
+
+
+def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+EVERY = dict(commands())
+PROCESSES = {("up",), ("api",), ("scheduler",), ("worker",)}
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+async def test_every_command_explains_itself(lost: Shell, path: tuple[str, ...]):
+    said = await lost(*path, "--help")
+    assert "Usage: " in said
+    command = EVERY[path]
+    assert command.help
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{' '.join(path)} {parameter.opts[0]} has no help"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, each in EVERY.items() if not isinstance(each, click.Group)], ids=" ".join
+)
+def test_every_command_that_prints_can_print_json(path: tuple[str, ...]):
+    if path not in PROCESSES:
+        assert any("--json" in parameter.opts for parameter in EVERY[path].params)
+
+
+def test_the_table_of_commands_is_whole():
+    assert [path[0] for path in EVERY if len(path) == 1] == list(COMMANDS)
+    for path in ("create", "list", "get", "edit", "pause", "resume", "run", "delete"):
+        assert ("job", path) in EVERY
+    assert {("run", "list"), ("run", "get"), ("tenant", "create")} <= EVERY.keys()
+
+
+async def test_help_comes_without_asking_and_mistakes_are_pointed_at(lost: Shell):
+    assert "Start with `foliot up`" in await lost("--help")
+    assert "foliot, version" in await lost("--version")
+    assert "No such command 'jbo'" in await lost("jbo", code=2)
+    assert "FOLIOT_PORT=abc" in await lost("job", "list", code=2, FOLIOT_PORT="abc")
+    assert "FOLIOT_LOG_LEVEL" in await lost("job", "list", code=2, FOLIOT_LOG_LEVEL="loud")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("job", "list"),
+        ("job", "get", "x"),
+        ("job", "create", "x", "y"),
+        ("job", "edit", "x", "--name", "y"),
+        ("job", "pause", "x"),
+        ("job", "resume", "x"),
+        ("job", "run", "x"),
+        ("job", "delete", "x"),
+        ("run", "list"),
+        ("run", "get", "x"),
+    ],
+)
+async def test_where_nothing_is_configured_every_command_says_what_to_do(lost: Shell, words: tuple[str, ...]):
+    said = await lost(*words, code=1)
+    assert said == (
+        "Error: no Foliot was found from here\n"
+        "  → start one with `foliot up` in this folder, or set FOLIOT_URL and FOLIOT_KEY\n"
+    )
+
+
+async def test_what_foliot_up_left_in_the_folder_is_found(lost: Shell, folder: Path, foliot: Served):
+    (folder / ".foliot").mkdir()
+    (folder / ".foliot" / "client.json").write_text(json.dumps({"url": foliot.url, "key": foliot.key}))
+    assert "no jobs yet" in await lost("job", "list")
+
+
+async def test_nobody_at_the_address_is_said_with_a_hint(lost: Shell):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    said = await lost("job", "list", code=1, FOLIOT_URL=url, FOLIOT_KEY="key")
+    assert said == f"Error: {url} cannot be reached: Connection refused\n  → is `foliot up` running?\n"
+
+
+async def test_a_tenant_is_created_with_a_key_that_works(lost: Shell, world: World, dsn: str):
+    made = json.loads(await lost("tenant", "create", "growth", "--json", FOLIOT_DATABASE_URL=dsn))
+    assert made["tenant"] == "growth"
+    owner = await Tenants(world.database).whose(made["key"])
+    assert owner is not None
+    assert owner.name == "growth"
+    said = await lost("tenant", "create", "growth", code=1, FOLIOT_DATABASE_URL=dsn)
+    assert "there is a tenant called 'growth' already" in said
+    assert "name: not a tenant's name\n  → " in await lost("tenant", "create", "No", code=1, FOLIOT_DATABASE_URL=dsn)
+    said = await lost("tenant", "create", "sales", FOLIOT_DATABASE_URL=dsn)
+    assert "shown only now" in said
+
+
+async def test_the_schema_is_brought_up_to_date_and_asked_for(lost: Shell, empty_dsn: str):
+    said = await lost("tenant", "create", "growth", code=1, FOLIOT_DATABASE_URL=empty_dsn)
+    assert "  → run `foliot migrate`" in said
+    assert "applied 0001" in await lost("migrate", FOLIOT_DATABASE_URL=empty_dsn)
+    assert "up to date" in await lost("migrate", FOLIOT_DATABASE_URL=empty_dsn)
+    assert json.loads(await lost("migrate", "--json", FOLIOT_DATABASE_URL=empty_dsn)) == {"applied": []}
+
+
+@pytest.mark.parametrize("words", [("migrate",), ("tenant", "create", "x")])
+async def test_a_database_that_is_not_there_is_said_in_words(lost: Shell, words: tuple[str, ...], dsn: str):
+    said = await lost(*words, code=1, FOLIOT_DATABASE_URL="postgresql://x:secret@127.0.0.1:1/none")
+    assert said.startswith("Error: the database cannot be ")
+    assert "\n  → " in said
+    assert "secret" not in said
+    said = await lost(*words, code=1)
+    assert "  → set FOLIOT_DATABASE_URL, or start `foliot up` in this folder" in said
+    missing = dsn.replace("/test_", "/missing_")
+    assert "does not exist" in await lost(*words, code=1, FOLIOT_DATABASE_URL=missing)
+
+
+async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Path):
+    shell.environment["FOLIOT_DATABASE_URL"] = dsn
+    findings = await shell.json("doctor")
+    assert all(finding["ok"] for finding in findings)
+    assert {finding["what"] for finding in findings} == {"python", "postgres programs", "home", "database", "api"}
+    assert (await shell("doctor")).count("ok ") == 5
+
+
+async def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(lost: Shell, folder: Path, empty_dsn: str):
+    file = folder / ".foliot" / "client.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"url": "http://127.0.0.1:1", "key": "key"}))
+    file.chmod(0o644)
+    said = await lost("doctor", code=1, FOLIOT_DATABASE_URL=empty_dsn)
+    assert "BAD home" in said
+    assert "chmod 600" in said
+    assert "BAD database" in said
+    assert "run `foliot migrate`" in said
+    assert "BAD api" in said
+    assert "is `foliot up` running?" in said
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o644  # noqa: PTH116 - it looks and touches nothing
+
+
+async def test_a_module_that_is_none_is_said_before_anything_starts(lost: Shell, folder: Path):
+    (folder / "shop.py").write_text("worker = 7\n")
+    (folder / "broken.py").write_text("import nothing_of_this_name\n")
+    (folder / "odd.py").write_text("raise AttributeError('of its own')\n")
+    for name, said in {
+        "nowhere:worker": "there is no module 'nowhere' here",
+        "nowhere.deep:worker": "there is no module 'nowhere' here",
+        "shop:other": "'shop' has no 'other'",
+        "shop": "'shop' is a int, not a foliot.Worker",
+        "": "does not look like module:worker",
+        ".shop:worker": "does not look like module:worker",
+        "shop:a.b": "does not look like module:worker",
+        "shop:": "is a int",
+    }.items():
+        for command in ("worker", "up"):
+            assert said in await lost(command, name, code=2)
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
+        load_app("broken:worker")
+    with pytest.raises(AttributeError, match="of its own"):
+        load_app("odd:worker")
+
+
+async def test_an_application_is_found_in_the_folder(folder: Path):
+    (folder / "good.py").write_text("from foliot import Worker\nworker = Worker()\nother = Worker(concurrency=7)\n")
+    assert load_app("good").concurrency == 100
+    assert load_app("good:other").concurrency == 7
+
+
+async def test_a_process_without_its_database_says_so(folder: Path):
+    async def run(command: str) -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "foliot", command),
+            env={"PATH": os.environ["PATH"]},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await asyncio.wait_for(process.communicate(), 30)
+        return process.returncode, said.decode()
+
+    for code, said in await asyncio.gather(*map(run, ("api", "scheduler", "worker"))):
+        assert code == 1
+        assert "start `foliot up` in this folder" in said
+        assert "Traceback" not in said

@@ -1,0 +1,47 @@
+"""`foliot run …`"""
+
+from typing import Any
+
+from cli.conftest import Shell
+from sdk.serving import Served
+from worker.crew import Crew
+from world import World
+
+
+async def noop(ctx: Any, payload: Any) -> None:
+    if payload == "fail":
+        raise ValueError("first line\nsecond line \x1b[31mred")
+
+
+async def test_runs_are_listed_and_shown_with_their_attempts(shell: Shell, foliot: Served, crew: Crew, world: World):
+    assert "no runs yet" in await shell("run", "list")
+    async with foliot.aio() as client, crew.work({"noop": noop}):
+        good = await (await client.submit("noop")).wait(10)
+        bad = await (await client.submit("noop", "fail", max_retries=0)).wait(10)
+    runs = await shell.json("run", "list")
+    assert [run["runId"] for run in runs] == [bad.id, good.id]
+    assert [run["runId"] for run in await shell.json("run", "list", "--status", "completed")] == [good.id]
+    assert "no such runs" in await shell("run", "list", "--status", "cancelled")
+    assert "the newest 1; --limit" in await shell("run", "list", "--limit", "1")
+    shown = await shell.json("run", "get", bad.id)
+    assert shown["status"] == "failed"
+    assert [each["status"] for each in shown["executions"]] == ["failed"]
+    said = await shell("run", "get", bad.id)
+    assert "ValueError: first line" in said
+    assert "\x1b" not in said
+    assert "TRY  STATUS" in said
+
+
+async def test_runs_of_one_job_are_found(shell: Shell):
+    job = (await shell.json("job", "create", "report", "noop"))["jobId"]
+    run = (await shell.json("job", "run", job))["runId"]
+    await shell.json("job", "run", (await shell.json("job", "create", "other", "noop"))["jobId"])
+    assert [each["runId"] for each in await shell.json("run", "list", "--job", job)] == [run]
+    said = await shell("run", "get", run)
+    assert "not tried yet" in said
+
+
+async def test_mistakes_are_said_in_words(shell: Shell):
+    assert "there is no such run" in await shell("run", "get", "run_0000000000000", code=1)
+    assert "→ " in await shell("run", "list", "--status", "nonsense", code=1)
+    assert "job: " in await shell("run", "list", "--job", "nonsense", code=1)

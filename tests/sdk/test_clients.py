@@ -1,0 +1,186 @@
+"""Both clients against a real server: the same names, the same answers."""
+
+import asyncio
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foliot import ApiError, AsyncFoliot, Foliot
+from foliot.domain.errors import InvalidField
+from foliot.sdk.records import Job, Record
+from sdk.serving import Served
+from worker.crew import Crew
+
+LATER = datetime(2030, 1, 31, 9, tzinfo=UTC)
+
+
+async def noop(ctx: Any, payload: Any) -> None:
+    if payload == "fail":
+        raise ValueError("as asked")
+
+
+def away(deed: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+    """The client that waits, on a thread: the server is in this loop."""
+    return asyncio.wait_for(asyncio.to_thread(deed, *arguments, **more), 15)
+
+
+def public(client: type) -> dict[str, list[str]]:
+    methods = inspect.getmembers(client, inspect.isfunction)
+    return {
+        name: list(inspect.signature(method).parameters)
+        for name, method in methods
+        if not name.startswith("_") and name != "close"
+    }
+
+
+def test_both_clients_have_the_same_names_and_parameters():
+    assert public(Foliot) == public(AsyncFoliot)
+    assert all(
+        inspect.iscoroutinefunction(method)
+        for name, method in inspect.getmembers(AsyncFoliot, inspect.isfunction)
+        if not name.startswith("__")
+    )
+
+
+async def test_a_run_is_submitted_and_waited_for(foliot: Served, crew: Crew):
+    client = foliot.client()
+    async with crew.work({"noop": noop}):
+        run = await away(client.submit, "noop", {"n": 3})
+        assert (run.id[:4], run.status, run.is_over) == ("run_", "pending", False)
+        done = await away(run.wait, 10)
+        assert done is run
+        assert (run.status, run.state, run.is_over, run.attempts) == ("completed", "succeeded", True, 1)
+        assert (await away(client.wait, run.id, 10)).status == "completed"
+        failed = await away(client.submit, "noop", "fail", max_retries=0)
+        assert (await away(failed.wait, 10)).status == "failed"
+        assert "as asked" in failed.error_message
+        (attempt,) = await away(client.list_attempts, failed.id)
+        assert attempt["status"] == "failed"
+    async with crew.work({"noop": noop}), foliot.aio() as aio:
+        run = await aio.submit("noop", {"n": 3})
+        assert (await run.wait(10)).status == "completed"
+        assert (await aio.wait(run.id, 10)).status == "completed"
+
+
+async def test_waiting_has_an_end(foliot: Served):
+    run = await away(foliot.client().submit, "nobody.serves.this")
+    with pytest.raises(TimeoutError, match=f"{run.id} is still pending after 0.05 s"):
+        await away(run.wait, 0.05)
+    async with foliot.aio() as aio:
+        with pytest.raises(TimeoutError, match="still pending"):
+            await aio.wait(run.id, 0.05)
+
+
+async def test_a_run_may_start_later(foliot: Served):
+    client = foliot.client()
+    for delay in ("PT1H", 3600, timedelta(hours=1)):
+        run = await away(client.submit, "noop", delay=delay)
+        due = datetime.fromisoformat((await away(run.refresh)).due_at)
+        assert abs(due - datetime.now(UTC) - timedelta(hours=1)) < timedelta(minutes=1)
+    run = await away(client.submit, "noop", at=LATER.astimezone())
+    assert (await away(run.refresh)).scheduled_at == "2030-01-31T09:00:00Z"
+    with pytest.raises(InvalidField, match="at: has no offset"):
+        client.submit("noop", at=datetime(2030, 1, 31, 9))  # noqa: DTZ001 - the point
+
+
+async def test_a_job_has_a_life_in_both_clients(foliot: Served):
+    client = foliot.client()
+    job = await away(
+        client.create_job, "report", "noop", cron_expression="0 9 * * *", timezone="Europe/Berlin", max_retries=5
+    )
+    assert (job.id, job.max_retries, job.schedule_type) == (job.job_id, 5, "recurring")
+    assert (await away(client.pause_job, job.id)).status == "paused"
+    assert (await away(client.resume_job, job.id)).status == "pending"
+    changed = await away(client.change_job, job.id, name="other", cron_expression=None)
+    assert (changed.name, changed.schedule_type) == ("other", "on_demand")
+    run = await away(client.run_job, job.id, payload={"n": 1}, priority="high")
+    assert (await away(run.refresh)).priority == "high"
+    assert [each.id for each in await away(client.list_runs, job=job.id)] == [run.id]
+    assert [each.id for each in await away(client.list_jobs, name="other")] == [job.id]
+    assert await away(client.list_executions, job.id) == []
+    assert (await away(client.cancel_job, job.id)).status == "cancelled"
+
+    async with foliot.aio() as aio:
+        job = await aio.create_job("report", {"type": "function", "name": "noop"}, every=timedelta(minutes=5))
+        assert job.every == "PT5M"
+        assert (await aio.pause_job(job.id)).status == "paused"
+        assert (await aio.resume_job(job.id)).status == "pending"
+        assert (await aio.change_job(job.id, labels={"team": "growth"})).labels == {"team": "growth"}
+        run = await aio.run_job(job.id, delay=3600, idempotency_key="once")
+        assert (await aio.run_job(job.id, delay=3600, idempotency_key="once")).id == run.id
+        assert (await (await aio.get_run(run.id)).refresh()).state == "scheduled"
+        assert [each.id for each in await aio.list_runs(job=job.id)] == [run.id]
+        assert (await aio.get_job(job.id)).name == "report"
+        assert await aio.list_attempts(run.id) == []
+        assert (await aio.cancel_job(job.id)).status == "cancelled"
+
+
+async def test_a_job_is_put_by_a_key_that_may_contain_slashes(foliot: Served):
+    client = foliot.client()
+    first = await away(client.put_job, "team/load", "load", "noop", every=60)
+    again = await away(client.put_job, "team/load", "load", "noop", every=120)
+    assert first.id == again.id
+    assert again.every == "PT2M"
+    async with foliot.aio() as aio:
+        assert (await aio.put_job("team/load", "load", "noop", every=120)).id == first.id
+
+
+async def test_lists_come_in_pages(foliot: Served):
+    client = foliot.client()
+    made = [(await away(client.create_job, f"job {n}", "noop")).id for n in range(3)]
+    first = await away(client.list_jobs, limit=2)
+    rest = await away(client.list_jobs, limit=2, cursor=first.next_cursor)
+    assert [job.id for job in (*first, *rest)] == made[::-1]
+    assert rest.next_cursor is None
+
+
+async def test_the_same_key_submits_once(foliot: Served):
+    client = foliot.client()
+    runs = [await away(client.submit, "noop", {"n": 1}, idempotency_key="same") for _ in range(2)]
+    assert runs[0].id == runs[1].id
+    with pytest.raises(ApiError) as caught:
+        await away(client.submit, "noop", {"n": 2}, idempotency_key="same")
+    assert caught.value.errors[0].field == "Idempotency-Key"
+
+
+async def test_refusals_say_what_and_what_to_do(foliot: Served):
+    with pytest.raises(ApiError) as caught:
+        await away(foliot.client().create_job, "x", "noop", cron_expression="0 0 31 2 *")
+    error = caught.value
+    assert error.status == 422
+    assert error.errors[0].field == "cronExpression"
+    assert str(error).startswith("cronExpression: there is no such date")
+    assert "last day" in str(error)
+    async with foliot.aio() as aio:
+        with pytest.raises(ApiError, match="there is no such run") as caught:
+            await aio.get_run("run_0000000000000")
+        assert caught.value.status == 404
+        with pytest.raises(ApiError, match="maxRetry"):
+            await aio.submit("noop", max_retry=3)
+
+
+async def test_a_wrong_key_is_told(foliot: Served):
+    with pytest.raises(ApiError, match="needs a valid key") as caught:
+        await away(Foliot(foliot.url, f"fol_{'a' * 12}_{'b' * 43}").list_jobs)
+    assert caught.value.status == 401
+
+
+@pytest.mark.parametrize("payload", [object(), {"a": ValueError()}, "half \udcff"])
+def test_what_is_no_json_is_told_before_anything_is_sent(payload: Any):
+    with pytest.raises(InvalidField, match="payload"):
+        Foliot("http://127.0.0.1:1", "key").submit("noop", payload)
+
+
+def test_records_can_be_copied_pickled_and_printed():
+    job = Job({"jobId": "job_1", "name": "x", "nextRunAt": None, "status": "pending"})
+    assert copy.deepcopy(job).next_run_at is None
+    assert pickle.loads(pickle.dumps(job)).name == "x"
+    assert repr(job) == "Job(jobId='job_1', name='x', status='pending')"
+    with pytest.raises(AttributeError, match="Job has no field 'colour'"):
+        _ = job.colour
+    assert not hasattr(Record.__new__(Record), "anything")

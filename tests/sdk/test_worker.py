@@ -1,0 +1,120 @@
+"""The worker as applications write it: names, schedules, and what is wrong with them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import structlog
+
+from foliot import Context, Worker
+from foliot.cli.serve_worker import _declare
+from foliot.domain.errors import InvalidField
+from sdk.serving import Served
+from world import World
+
+
+async def refresh(ctx: Context, payload: Any) -> None:
+    """Stands for any function."""
+
+
+def test_a_function_is_registered_under_its_name_and_left_as_it_is():
+    worker = Worker()
+    assert worker.task(refresh) is refresh
+    assert worker.task(name="reports.build-daily")(refresh) is refresh
+    assert list(worker.tasks) == ["refresh", "reports.build-daily"]
+    assert not worker.tasks["refresh"].is_scheduled
+
+
+def test_two_functions_cannot_share_a_name():
+    worker = Worker()
+    worker.task(refresh)
+    with pytest.raises(InvalidField, match="two functions are called 'refresh'"):
+        worker.task(refresh)
+
+
+@pytest.mark.parametrize("name", ["7days", "no spaces", "ünicode", "x" * 201, "a/b", ".hidden"])
+def test_names_are_plain(name: str):
+    with pytest.raises(InvalidField, match="cannot name a function"):
+        Worker().task(name=name)(refresh)
+
+
+def test_what_has_no_name_of_its_own_needs_one():
+    with pytest.raises(InvalidField, match="pass name="):
+        Worker().task(lambda ctx, payload: None)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: None, lambda ctx: None, lambda a, b, c: None, lambda *, ctx, payload: None]
+)
+def test_a_function_that_cannot_take_its_arguments_is_told_at_once(function: Any):
+    with pytest.raises(InvalidField, match=r"\(ctx, payload\)"):
+        Worker().task(name="f")(function)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"cron": "61 * * * *"}, "cronExpression"),
+        ({"cron": "0 9 * * *", "timezone": "Mars/Base"}, "timezone"),
+        ({"cron": "0 9 * * *", "every": 60}, "every"),
+        ({"every": "PT0S"}, "every"),
+        ({"every": 60, "max_retry": 3}, "maxRetry"),
+        ({"every": 60, "max_retries": -1}, "maxRetries"),
+    ],
+)
+def test_a_bad_schedule_is_told_when_it_is_written(options: dict[str, Any], said: str):
+    with pytest.raises(InvalidField, match=said):
+        Worker().task(**options)(refresh)
+
+
+def test_options_that_nothing_uses_are_warned_about():
+    with structlog.testing.capture_logs() as logs:
+        Worker().task(max_retries=5)(refresh)
+    assert [(each["log_level"], each["unused"]) for each in logs] == [("warning", ["max_retries"])]
+
+
+def test_long_names_have_keys_of_their_own():
+    worker = Worker()
+    names = ["x" * 150 + end for end in ("a", "b")]
+    for name in names:
+        worker.task(name=name, every=60)(refresh)
+    keys = [worker.tasks[name].key for name in names]
+    assert keys[0] != keys[1]
+    assert all(len(key) <= 63 for key in keys)
+
+
+async def test_schedules_are_declared_by_key_when_a_worker_starts(
+    foliot: Served, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FOLIOT_URL", foliot.url)
+    monkeypatch.setenv("FOLIOT_KEY", foliot.key)
+    worker = Worker()
+    worker.task(name="reports.build", cron="*/5 * * * *", max_retries=5)(refresh)
+    worker.task(name="x" * 150, every="PT1H")(refresh)
+    worker.task(refresh)
+    for _ in range(2):
+        await asyncio.wait_for(_declare(worker, asyncio.Event()), 10)
+    jobs = (
+        await world.insights.jobs(
+            world.tenant, "acme", status=None, name=None, label=None, schedule_type=None, limit=10, cursor=None
+        )
+    ).items
+    assert {job.name for job in jobs} == {"reports.build", "x" * 150}
+    declared = next(job for job in jobs if job.name == "reports.build")
+    assert (declared.key, declared.max_retries) == ("task/reports.build", 5)
+    assert declared.handler == {"type": "function", "name": "reports.build"}
+    again = Worker()
+    again.task(name="reports.build", every=60)(refresh)
+    await asyncio.wait_for(_declare(again, asyncio.Event()), 10)
+    async with foliot.aio() as client:
+        found = await client.list_jobs(name="reports.build")
+    assert [(job.every, job.version) for job in found] == [("PT1M", 3)]
+
+
+async def test_a_worker_that_finds_no_foliot_says_so_and_goes_on():
+    worker = Worker()
+    worker.task(every=60)(refresh)
+    with structlog.testing.capture_logs() as logs:
+        await asyncio.wait_for(_declare(worker, asyncio.Event()), 10)
+    assert [each["log_level"] for each in logs] == ["warning"]
+    assert "FOLIOT_URL" in logs[0]["error"]

@@ -1,0 +1,158 @@
+"""The hot statements with a million runs present: the right index, no table read from end to end, few rows read."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+
+from conftest import with_name
+from foliot.kit.postgres import PostgresServer
+from foliot.store.database import Line
+from plans import explain
+
+pytestmark = pytest.mark.xdist_group("a million runs")  # one of these databases is enough
+
+TABLES = ("run", "ready", "timer", "claim")
+RUNS = 1_000_000
+BATCH = 200
+CLAIMED = 8_000
+"""Runs in the hands of ten workers, two of them dead; 80 a claim."""
+FILL = f"""
+INSERT INTO tenant (name) VALUES ('acme');
+INSERT INTO lane (queue, handler_group) VALUES ('default', 'fn:noop'), ('default', 'fn:other');
+INSERT INTO spec (tenant, digest, lane, priority, body)
+SELECT 1, decode(repeat(lpad(to_hex(n), 2, '0'), 32), 'hex'), n, 2, '{{}}' FROM generate_series(1, 2) AS n;
+INSERT INTO worker (id, name, state)
+SELECT n, n::text, CASE WHEN n > 8 THEN 2 ELSE 0 END FROM generate_series(1, 10) AS n;
+INSERT INTO run (id, scheduled_at, due_at, rank, tenant, spec, state, payload)
+SELECT n, now(), now() + (n - {RUNS} * 0.9) * interval '1 ms', n * 16384::bigint, 1, 1 + n % 2,
+       CASE WHEN n > {RUNS} * 0.9 THEN 0 ELSE 1 END, '{{}}'
+  FROM generate_series(1, {RUNS}) AS n;
+INSERT INTO ready (lane, rank, run)
+SELECT spec, rank, id FROM run WHERE state = 1 AND id > {CLAIMED};
+INSERT INTO timer (id, scheduled_at, due_at, tenant, spec, payload)
+SELECT 2000000 + n, now(), now() + (n - 500) * interval '1 s', 1, 1, '{{}}' FROM generate_series(1, 100000) AS n;
+INSERT INTO claim (worker, number, runs)
+SELECT 1 + batch % 10, batch, array_agg(id ORDER BY id)
+  FROM (SELECT id, id / 80 AS batch FROM run WHERE id BETWEEN 1 AND {CLAIMED}) AS held GROUP BY batch;
+"""
+
+
+async def _execute(dsn: str, *statements: str) -> None:
+    connection = await asyncpg.connect(dsn, server_settings={"search_path": "foliot"})
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+@pytest.fixture(scope="module")
+def a_million(server: PostgresServer, template: str) -> Iterator[str]:
+    """A database with a million runs, whose statistics were taken when it was empty."""
+    dsn = with_name(server.dsn, "a_million")
+    stale = [f"ANALYZE {table}; ALTER TABLE {table} SET (autovacuum_enabled = off)" for table in TABLES]
+    asyncio.run(_execute(server.dsn, f"CREATE DATABASE a_million TEMPLATE {template}"))
+    asyncio.run(_execute(dsn, *stale, FILL))
+    yield dsn
+    asyncio.run(_execute(server.dsn, "DROP DATABASE a_million WITH (FORCE)"))
+
+
+@pytest.fixture(scope="module", params=["statistics of an empty table", "fresh statistics"])
+def full(request: pytest.FixtureRequest, a_million: str) -> str:
+    if request.param == "fresh statistics":  # the second of the two: there is no way back
+        asyncio.run(_execute(a_million, f"ANALYZE {', '.join(TABLES)}"))
+    return a_million
+
+
+@pytest.fixture
+async def line(full: str):
+    opened = Line(full)
+    yield opened
+    await opened.close()
+
+
+_NUMBERS = itertools.count(10_000)
+
+
+async def test_a_claim_pops_the_head_of_the_order(line: Line):
+    plan = await explain(line, "claim", 1, next(_NUMBERS), [1, 2], [0, 0], BATCH)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("ready") == {"ready_order"}
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.rows_read("ready") <= 3 * BATCH
+    assert plan.rows_read("run") <= 3 * BATCH
+
+
+async def test_due_runs_are_found_at_the_head_of_their_index(line: Line):
+    plan = await explain(line, "due_runs", datetime(2100, 1, 1, tzinfo=UTC), BATCH)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("run") == {"run_due"}
+    assert plan.rows_read("run") <= 3 * BATCH
+
+
+async def test_due_timers_are_found_at_the_head_of_their_index(line: Line):
+    plan = await explain(line, "due_timers", datetime(2100, 1, 1, tzinfo=UTC), BATCH)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("timer") == {"timer_due"}
+    assert plan.rows_read("timer") <= 3 * BATCH
+
+
+async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line):
+    plan = await explain(line, "next_due")
+    assert plan.whole_scans() == set()
+    assert plan.rows_read("run") + plan.rows_read("timer") <= 4
+
+
+async def test_promotion_touches_only_what_it_promotes(line: Line):
+    first = RUNS - BATCH
+    ids = list(range(first, RUNS))
+    plan = await explain(line, "promote_runs", ids, [1] * BATCH, ids)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.rows_read("run") <= 3 * BATCH
+    timers = list(range(2_000_001, 2_000_001 + BATCH))
+    plan = await explain(line, "promote_timers", timers, [1] * BATCH, ids)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("timer") == {"timer_pkey"}
+    assert plan.rows_read("timer") <= 3 * BATCH
+
+
+async def test_reaping_reads_the_claims_of_the_dead_and_their_runs(line: Line):
+    plan = await explain(line, "reap", 5)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("run") == {"run_pkey"}
+    returned = 10 * 80  # ten claims at a time
+    assert plan.rows_read("run") <= 3 * returned
+    assert plan.rows_read("claim") <= CLAIMED / 80 + 3 * 10
+
+
+async def _held(line: Line):
+    """What the first three claims of worker 2 hold."""
+    async with line.borrow(atomic=False) as connection:
+        claims = await connection.fetch("SELECT id, runs FROM claim WHERE worker = 2 ORDER BY id LIMIT 3")
+    held = [(claim["id"], place, run) for claim in claims for place, run in enumerate(claim["runs"], 1)]
+    fences, places, runs = ([each[index] for each in held] for index in range(3))
+    return runs, fences, places, [datetime.now(UTC)] * len(held)
+
+
+async def test_settling_reads_what_it_settles(line: Line):
+    runs, fences, places, starts = await _held(line)
+    plan = await explain(line, "settle", 2, runs, fences, places, starts, sorted(set(fences)))
+    assert plan.whole_scans() == set()
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.indexes("claim") <= {"claim_pkey", "claim_worker_number_key"}
+    assert plan.rows_read("run") <= 3 * len(runs)
+
+
+async def test_concluding_reads_what_it_concludes(line: Line):
+    runs, fences, places, starts = await _held(line)
+    count = len(runs)
+    plan = await explain(
+        line, "conclude", 2, runs, fences, places, starts, [2] * count, [0] * count, [None] * count, ["x"] * count,
+        sorted(set(fences)),
+    )  # fmt: skip
+    assert plan.whole_scans() == set()
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.rows_read("run") <= 3 * count

@@ -1,0 +1,68 @@
+"""Workers as `foliot worker` starts them, inside the test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from foliot.domain.spec import Spec
+from foliot.sdk import Context
+from foliot.worker.carrier import SqlCarrier
+from foliot.worker.executor import Executor
+from foliot.worker.functions import function_executors
+from foliot.worker.process import WorkerOptions, WorkerProcess, new_worker_id
+from foliot.worker.web import http_executor, open_session
+from worker.making import PATIENCE
+
+Function = Callable[[Context, Any], Any]
+
+
+class Crew:
+    """Starts workers as `foliot worker` does, and stops them."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    @asynccontextmanager
+    async def work(self, functions: dict[str, Function], **options: Any) -> AsyncIterator["Hired"]:
+        with ThreadPoolExecutor(4) as threads:
+            async with open_session(10) as session:
+                by_group: dict[str, Executor] = {"http": http_executor(session)}
+                by_group |= {f"fn:{name}": each for name, each in function_executors(functions, threads).items()}
+
+                def executors(spec: Spec) -> Executor | None:
+                    return by_group.get(spec.handler.group)
+
+                hired = Hired(new_worker_id())
+                process = WorkerProcess(
+                    SqlCarrier(self._dsn, hired.id, "test"),
+                    executors,
+                    WorkerOptions(groups=tuple(by_group), **options),
+                    lambda: 0.0,
+                )
+                hired.task = asyncio.ensure_future(process.run(hired.stop, hired.ready.set))
+                try:
+                    await asyncio.wait_for(
+                        asyncio.wait(
+                            [hired.task, asyncio.ensure_future(hired.ready.wait())], return_when="FIRST_COMPLETED"
+                        ),
+                        PATIENCE,
+                    )
+                    yield hired
+                finally:
+                    hired.stop.set()
+                    await asyncio.wait([hired.task], timeout=PATIENCE)
+                    hired.task.cancel()
+
+
+class Hired:
+    def __init__(self, number: int) -> None:
+        self.id = number
+        self.stop = asyncio.Event()
+        self.ready = asyncio.Event()
+        self.task: asyncio.Future[None]
+
+    async def leave(self) -> None:
+        self.stop.set()
+        await asyncio.wait_for(self.task, PATIENCE)

@@ -1,0 +1,263 @@
+"""The runner: how many at once, how long, and what becomes of those that are stopped."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foliot.domain.outcome import Ending, Failure
+from foliot.domain.states import Event
+from foliot.store.dispatch import Claimed, Settlement
+from foliot.worker import runner as runner_module
+from foliot.worker.executor import Assignment, Executor
+from foliot.worker.runner import Runner
+from worker.making import PATIENCE, Gate, claimed, event, eventually, function_spec
+
+Handler = Callable[[Assignment], Awaitable[Failure | None]]
+
+
+class Bench:
+    """A runner and what it tells."""
+
+    def __init__(self, concurrency: int = 10) -> None:
+        self.ended: list[Settlement] = []
+        self.runner = Runner(concurrency, self.ended.append, lambda: 0.5)
+
+    def add(self, executor: Executor, run: Claimed | None = None, **policy: Any) -> Claimed:
+        run = run or claimed()
+        self.runner.add(run, function_spec(**policy), "report", executor)
+        return run
+
+    async def idle(self) -> None:
+        await eventually(lambda: not self.runner.going and not self.runner.waiting)
+
+    def pass_time(self, by: timedelta) -> list[tuple[Claimed, datetime]]:
+        return self.runner.look(datetime.now(UTC) + by)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def succeed(_: Assignment) -> None:
+    await asyncio.sleep(0)
+
+
+async def test_no_more_run_at_once_than_agreed_and_all_run_in_turn():
+    bench, gate = Bench(concurrency=3), Gate()
+    added = [bench.add(gate.executor).id for _ in range(10)]
+    await eventually(lambda: len(gate.begun) == 3)
+    assert (bench.runner.going, bench.runner.waiting) == (3, 7)
+    gate.opened.set()
+    await bench.idle()
+    assert gate.most == 3
+    assert gate.begun == added
+    assert sorted(each.run.id for each in bench.ended) == sorted(added)
+
+
+async def test_slow_handlers_do_not_keep_quick_ones_waiting():
+    bench, gate = Bench(concurrency=2), Gate()
+    bench.add(gate.executor)
+    quick = [bench.add(succeed).id for _ in range(50)]
+    await eventually(lambda: len(bench.ended) == 50)
+    assert [each.run.id for each in bench.ended] == quick
+    assert bench.runner.going == 1
+    gate.opened.set()
+    await bench.idle()
+
+
+async def test_every_attempt_is_told_once_with_its_outcome(bench: Bench):
+    async def fail(_: Assignment) -> Failure:
+        return Failure("it broke")
+
+    async def explode(_: Assignment) -> None:
+        raise RuntimeError("the executor itself broke")
+
+    async def refuse(_: Assignment) -> Failure:
+        return Failure("no use", permanent=True)
+
+    runs = {handler: bench.add(handler) for handler in (succeed, fail, explode, refuse)}
+    await bench.idle()
+    told = {each.run.id: each.outcome for each in bench.ended}
+    assert len(bench.ended) == len(told) == 4
+    assert told[runs[succeed].id].event is Event.SUCCEEDED
+    assert (told[runs[fail].id].event, told[runs[fail].id].error) == (Event.RETRIED, "it broke")
+    assert told[runs[explode].id].event is Event.RETRIED
+    assert "the executor itself broke" in told[runs[explode].id].error
+    assert told[runs[refuse].id].event is Event.DIED
+
+
+async def test_the_last_retry_ends_in_a_dead_letter(bench: Bench):
+    async def fail(_: Assignment) -> Failure:
+        return Failure("it broke")
+
+    last = bench.add(fail, claimed(attempt=3), max_retries=3)
+    before = bench.add(fail, claimed(attempt=2), max_retries=3)
+    spared = bench.add(fail, claimed(attempt=3, deaths=1), max_retries=3)  # a worker's death is not its fault
+    await bench.idle()
+    events = {each.run.id: each.outcome.event for each in bench.ended}
+    assert events == {last.id: Event.DIED, before.id: Event.RETRIED, spared.id: Event.RETRIED}
+
+
+async def test_what_is_past_its_deadline_is_stopped_and_tried_again(bench: Bench):
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: Assignment) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    bench.add(hang, timeout=timedelta(seconds=5))
+    await event(begun)
+    bench.pass_time(timedelta(seconds=4.9))
+    assert not bench.ended
+    bench.pass_time(timedelta(seconds=5))
+    await bench.idle()
+    assert cancelled.is_set()
+    (told,) = bench.ended
+    assert (told.outcome.ending, told.outcome.event) == (Ending.TIMED_OUT, Event.RETRIED)
+    assert told.outcome.error == "timed out after 5 s"
+
+
+async def test_what_is_stopped_before_its_first_step_is_told_like_any(bench: Bench):
+    bench.add(Gate().executor, timeout=timedelta(seconds=5))
+    bench.pass_time(timedelta(seconds=6))
+    await bench.idle()
+    assert [each.outcome.ending for each in bench.ended] == [Ending.TIMED_OUT]
+
+
+async def test_a_handler_that_answers_its_time_out_with_an_error_has_timed_out_all_the_same(bench: Bench):
+    async def complain(_: Assignment) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionError("I was interrupted") from None
+
+    async def report(_: Assignment) -> Failure | None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return Failure("I was interrupted", permanent=True)
+        return None
+
+    for handler in (complain, report):
+        bench.add(handler, timeout=timedelta(seconds=5))
+    await eventually(lambda: bench.runner.going == 2)
+    await asyncio.sleep(0)
+    bench.pass_time(timedelta(seconds=6))
+    await bench.idle()
+    assert [each.outcome.ending for each in bench.ended] == [Ending.TIMED_OUT] * 2
+    assert [each.outcome.event for each in bench.ended] == [Event.RETRIED] * 2
+
+
+async def test_cleaning_up_after_a_time_out_is_not_interrupted_again(bench: Bench):
+    cleaned, may_clean = asyncio.Event(), asyncio.Event()
+
+    async def tidy(_: Assignment) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await may_clean.wait()
+            cleaned.set()
+
+    bench.add(tidy, timeout=timedelta(seconds=1))
+    await eventually(lambda: bench.runner.going)
+    await asyncio.sleep(0)
+    for _ in range(3):
+        bench.pass_time(timedelta(seconds=2))
+        await asyncio.sleep(0)
+    may_clean.set()
+    await bench.idle()
+    assert cleaned.is_set()
+
+
+async def test_a_handler_that_cancels_itself_has_failed(bench: Bench):
+    async def give_up(_: Assignment) -> None:
+        raise asyncio.CancelledError
+
+    bench.add(give_up)
+    await bench.idle()
+    (told,) = bench.ended
+    assert (told.outcome.event, told.outcome.error) == (Event.RETRIED, "the handler cancelled itself")
+
+
+async def test_only_what_goes_on_for_a_blink_is_noted_and_once(bench: Bench):
+    gate = Gate()
+    run = bench.add(gate.executor)
+    assert bench.runner.look(datetime.now(UTC)) == []
+    assert [noted.id for noted, _ in bench.pass_time(timedelta(seconds=1))] == [run.id]
+    assert bench.pass_time(timedelta(seconds=2)) == []
+    gate.opened.set()
+    await bench.idle()
+
+
+async def test_finishing_waits_for_what_runs_and_hands_back_what_has_not_begun():
+    bench, gate = Bench(concurrency=1), Gate()
+    first, second = bench.add(gate.executor), bench.add(gate.executor)
+    await eventually(lambda: gate.begun)
+    finishing = asyncio.ensure_future(bench.runner.finish(timedelta(seconds=PATIENCE)))
+    await eventually(lambda: bench.ended)
+    (told,) = bench.ended
+    assert (told.run.id, told.outcome.ending, told.started_at) == (second.id, Ending.RELEASED, None)
+    gate.opened.set()
+    await finishing
+    assert (bench.ended[1].run.id, bench.ended[1].outcome.ending) == (first.id, Ending.COMPLETED)
+    assert gate.begun == [first.id]
+
+
+async def test_what_overstays_the_grace_period_is_handed_back():
+    bench, gate = Bench(), Gate()
+    bench.add(gate.executor)
+    await eventually(lambda: gate.begun)
+    await asyncio.wait_for(bench.runner.finish(timedelta(milliseconds=1)), PATIENCE)
+    (told,) = bench.ended
+    assert told.outcome.ending is Ending.RELEASED
+    assert told.started_at is not None
+
+
+async def test_a_handler_that_does_not_heed_its_end_cannot_keep_the_worker(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(runner_module, "LAST_WORDS", timedelta(milliseconds=1))
+    bench, begun, let_go = Bench(), asyncio.Event(), asyncio.Event()
+
+    async def stubborn(_: Assignment) -> None:
+        begun.set()
+        while not let_go.is_set():
+            try:
+                await let_go.wait()
+            except asyncio.CancelledError:
+                continue
+
+    bench.add(stubborn)
+    await event(begun)
+    await asyncio.wait_for(bench.runner.finish(timedelta(milliseconds=1)), PATIENCE)
+    assert bench.runner.going == 1
+    let_go.set()
+    await bench.idle()
+
+
+async def test_abandoning_stops_everything_and_starts_nothing_more():
+    bench, gate = Bench(concurrency=1), Gate()
+    bench.add(gate.executor)
+    bench.add(gate.executor)
+    await eventually(lambda: gate.begun)
+    bench.runner.abandon()
+    await bench.idle()
+    assert len(gate.begun) == 1
+
+
+async def test_an_error_that_the_database_could_not_keep_is_made_fit(bench: Bench):
+    """A NUL or half a surrogate pair in an error would otherwise stop the settler, and with it the worker."""
+
+    async def fail(_: Assignment) -> Failure:
+        return Failure("NUL \0, half a pair \udcff, and all is well: ü🏦")
+
+    bench.add(fail)
+    await bench.idle()
+    error = bench.ended[0].outcome.error
+    assert error == "NUL \N{REPLACEMENT CHARACTER}, half a pair ?, and all is well: ü🏦"
