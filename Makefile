@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench chaos lock format clean
+.PHONY: help up test check bench bench-peers chaos lock format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,11 @@ check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed
 
 bench: $(TOOLS)  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)
+
+bench-peers: SECONDS =
+bench-peers: $(TOOLS)  ## measure Foliot beside its peers, resumable (ONLY=pgqueuer SECONDS=2 RUNS=2000 REPEATS=1 FRESH=1)
+	@ONLY="$(ONLY)" SECONDS="$(SECONDS)" RUNS="$(RUNS)" REPEATS="$(REPEATS)" MINUTES="$(MINUTES)" FRESH="$(FRESH)" \
+		$(BIN)/python -m bench.peers
 
 chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)
 	@$(BIN)/python -m chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(ARGS)

@@ -52,8 +52,10 @@ class Run:
                 await self._measure(peer, number)
 
     def _is_late(self, peer: Peer) -> bool:
-        cost = self._costs.get(peer.name, 12 * self._plan.seconds)
-        return time.monotonic() - self._began + cost > 60 * self._plan.minutes
+        return self._costs.get(peer.name, 12 * self._plan.seconds) > self._left()
+
+    def _left(self) -> float:
+        return 60 * self._plan.minutes - (time.monotonic() - self._began)
 
     async def _measure(self, peer: Peer, number: int) -> None:
         began = time.monotonic()
@@ -67,8 +69,12 @@ class Run:
             return
         load, started = os.getloadavg()[0], time.monotonic()
         repeat = FloorRepeat if peer.name == "floor" else Repeat
-        numbers = await repeat(home, store, self._plan, number).run()
-        self._costs[peer.name] = time.monotonic() - began
+        try:
+            async with asyncio.timeout(self._left()):
+                numbers = await repeat(home, store, self._plan, number).run()
+        except TimeoutError:
+            numbers = {"errors": {"all": "the time was used up"}}
+        self._costs[peer.name] = time.monotonic() - started
         for cell, why in numbers["errors"].items():
             self._say(f"{peer.name}: {cell}: {why}")
         if any(isinstance(value, float | dict) for name, value in numbers.items() if name not in {"errors", "tuned"}):

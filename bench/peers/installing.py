@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -95,6 +96,11 @@ def _call(command: list[str], folder: Path | None = None) -> None:
         )
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "").strip().splitlines()[-3:]
-        raise CannotInstallError(f"`{' '.join(command[:3])} …` failed: {' / '.join(said)}") from error
+        raise CannotInstallError(_public(f"{command} failed: {' / '.join(said)}")) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotInstallError(f"`{' '.join(command[:3])} …` failed: {error}") from error
+        raise CannotInstallError(_public(f"{command} failed: {error}")) from error
+
+
+def _public(text: str) -> str:
+    """The report is published: it names no folder of this machine, and no address that packages came from."""
+    return re.sub(r"\w+://\S+", "(address)", re.sub(r"(?<![\w.:/])/\S+/", "", text))

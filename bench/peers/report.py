@@ -64,8 +64,8 @@ def _head(found: dict[str, Any]) -> str:
     machine, loads = found["machine"], [each["loadBefore"] for peer in found["peers"] for each in peer["repeats"]]
     server = ", ".join(f"{name} {value}" for name, value in machine.get("postgres", {}).items())
     made = (
-        f"Made by `make bench-peers` on {machine['measuredAt']}: {machine['processors']} processors ({machine['processor']}),"
-        f" {machine['memoryGiB']} GiB, {machine['system']}, Python {machine['python']}."
+        f"Made by `make bench-peers` on {machine['measuredAt']}: {machine['processors']} processors"
+        f" ({machine['processor']}), {machine['memoryGiB']} GiB, {machine['system']}, Python {machine['python']}."
     )
     lines = [
         made,

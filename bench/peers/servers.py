@@ -18,7 +18,6 @@ import asyncpg
 
 from bench.peers.installing import CannotInstallError, redis_server
 
-
 SHOWN: Final = (
     "server_version",
     "shared_buffers",

@@ -1,14 +1,19 @@
-"""From which rank on a claim scans each lane: just below what was seen last, and now and then from the beginning."""
+"""From which rank on a claim scans each lane: just below what was seen last, and now and then from further back."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 from foliot.domain.fairness import UNIT
 
 SLACK: Final = 2_000 * UNIT
-"""How far below the lowest rank seen: covers what was ranked by a V that is two seconds old."""
+"""How far below the lowest rank seen: at a modest pace, all that an old V can have ranked."""
+FLOOR_SCAN: Final = 0.1
+"""Seconds between scans from the floor: at any pace, what was ranked by an old V waits no longer than this."""
+FLOOR_AGE: Final = 2.0
+"""The floor is the highest rank claimed that many seconds ago; a ranked run is committed within one second."""
 FULL_SCAN: Final = 60.0
-"""Seconds between scans from zero, should anything have been left behind."""
+"""Seconds between scans from zero, should anything have been left behind after all."""
 
 
 class Marks:
@@ -17,16 +22,22 @@ class Marks:
     def __init__(self, lanes: Sequence[int]) -> None:
         self._lanes = list(lanes)
         self._mark = dict.fromkeys(lanes, 0)
-        self._scanned = 0.0
-        self._unpublished: dict[int, int] = {}
         self._highest = dict.fromkeys(lanes, 0)
+        self._unpublished: dict[int, int] = {}
+        self._past: deque[tuple[float, dict[int, int]]] = deque()
+        self._floor = dict.fromkeys(lanes, 0)
+        self._from_floor = self._from_zero = float("-inf")
 
     def next_scan(self, now: float) -> tuple[list[int], list[int]]:
         """Lanes and marks for a claim. The first lane is served first, so each claim begins with another one."""
         self._lanes.append(self._lanes.pop(0))
-        if now - self._scanned > FULL_SCAN:
-            self._scanned = now
+        if now - self._from_zero > FULL_SCAN:
+            self._from_zero = now
             return self._lanes, [0] * len(self._lanes)
+        if now - self._from_floor > FLOOR_SCAN:
+            self._from_floor = now
+            self._raise_floor(now)
+            return self._lanes, [min(self._floor[lane], self._mark[lane]) for lane in self._lanes]
         return self._lanes, [self._mark[lane] for lane in self._lanes]
 
     def saw(self, lane: int, lowest: int, highest: int) -> None:
@@ -38,3 +49,8 @@ class Marks:
         """The highest ranks claimed since they were last asked for."""
         fresh, self._unpublished = self._unpublished, {}
         return fresh
+
+    def _raise_floor(self, now: float) -> None:
+        self._past.append((now, dict(self._highest)))
+        while now - self._past[0][0] >= FLOOR_AGE:
+            self._floor = self._past.popleft()[1]

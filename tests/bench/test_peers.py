@@ -1,0 +1,299 @@
+"""The parts of the bench of peers that need no peer: what it counts, keeps, shows and draws."""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from bench.peers.__main__ import Run
+from bench.peers.adapters import PEERS
+from bench.peers.installing import CannotInstallError, _call
+from bench.peers.peer import SCRIPTS, Home, Peer
+from bench.peers.plan import Plan
+from bench.peers.plot import plot
+from bench.peers.report import report
+from bench.peers.results import Results, describe, schedule_summary, spread, summary
+from bench.peers.tallies import Starts, Tallies, percentiles
+
+SVG = "{http://www.w3.org/2000/svg}"
+BY_NAME = {peer.name: peer for peer in PEERS}
+
+
+def record(name, *repeats, **fields):
+    return {**describe(BY_NAME[name]), "repeats": [{"loadBefore": 0.1, **each} for each in repeats], **fields}
+
+
+def found(*peers, full=True):
+    machine = {"measuredAt": "2026-11-15T20:00+00:00", "processors": 2, "processor": "P", "memoryGiB": 4}
+    machine |= {"system": "S", "python": "3.11"}
+    head = {"commit": "abc", "seconds": 10, "runs": 100_000, "repeats": 3, "full": full, "machine": machine}
+    return {**head, "peers": list(peers)}
+
+
+def row(text, start):
+    return next(line for line in text.splitlines() if line.startswith(f"| {start}"))
+
+
+@pytest.fixture
+def side():
+    spec = importlib.util.spec_from_file_location("peers_side", SCRIPTS / "side.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# Counting
+
+
+def test_a_rate_between_two_ticks_is_taken_in_proportion():
+    process = Starts(first=10.0, last=12.0, ticks=((11.0, 100), (12.0, 300)))
+    assert process.until(9.0) == 0
+    assert process.until(10.5) == 50
+    assert process.until(11.0) == 100
+    assert process.until(11.5) == 200
+    assert process.until(99.0) == 300
+    assert Tallies((process, process)).rate(11.0, 12.0) == 400
+
+
+def test_tallies_of_all_processes_count_and_a_line_that_is_still_being_written_does_not(tmp_path):
+    line = {"at": 2.0, "count": 5, "first": 1.0, "last": 1.9, "waits": [[1.0, 1.5]]}
+    (tmp_path / "1.jsonl").write_text(json.dumps(line) + "\n" + '{"at": 3.0, "cou')
+    (tmp_path / "2.jsonl").write_text(json.dumps({**line, "count": 7, "last": 3.0, "waits": []}) + "\n")
+    (tmp_path / "3.jsonl").write_text('{"at"')
+    tallies = Tallies.read(tmp_path)
+    assert (tallies.count, tallies.span, tallies.waits) == (12, 2.0, [0.5])
+
+
+def test_handlers_on_many_threads_are_counted_right_and_read_back(side, tmp_path, monkeypatch):
+    monkeypatch.setattr(side, "TALLIES", tmp_path)
+    tally = side.Tally()
+    threads = [side.threading.Thread(target=lambda: [tally.started(0.0) for _ in range(2_000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tally._write()
+    assert Tallies.read(tmp_path).count == side.count_started() == 8_000
+
+
+def test_percentiles_are_those_of_the_values():
+    assert percentiles([float(value) for value in range(101)], 50, 95, 99) == {"p50": 50, "p95": 95, "p99": 99}
+
+
+@pytest.mark.parametrize(("values", "median"), [([3.0, 1.0, 2.0], 2.0), ([4.0, 2.0], 3.0), ([7.0], 7.0)])
+def test_the_median_of_the_repeats_is_shown_with_least_and_most(values, median):
+    assert spread(values) == {"median": median, "min": min(values), "max": max(values), "repeats": len(values)}
+
+
+def test_a_number_is_summed_up_over_the_repeats_that_have_it():
+    peer = record("pgqueuer", {"drain": 10.0}, {}, {"drain": 30.0}, {"due1000": {"p50": 0.5}})
+    assert summary(peer, "drain")["median"] == 20.0
+    assert summary(peer, "held") is None
+    assert schedule_summary(peer, 1_000, "p50")["repeats"] == 1
+
+
+# Producing
+
+
+async def test_a_bulk_producer_makes_exactly_what_it_was_asked_for(side, capsys):
+    sizes = []
+
+    async def many(payloads):
+        sizes.append(len(payloads))
+
+    await side.Producer(None, many, chunk=1_000).run("bulk", "2500")
+    assert sizes == [1_000, 1_000, 500]
+    assert json.loads(capsys.readouterr().out)["made"] == 2_500
+
+
+async def test_a_sustaining_producer_holds_back_while_too_many_wait(side, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(side, "TALLIES", tmp_path)
+
+    async def many(payloads):
+        await asyncio.sleep(0.001)
+
+    await side.Producer(None, many, chunk=100).run("sustain", "0.4", "1000")
+    # It looks 20 times a second, so it may overshoot by what it makes between two looks.
+    assert json.loads(capsys.readouterr().out)["made"] <= 1_000 + 100 * 50
+
+
+def test_the_payload_is_about_a_hundred_bytes(side):
+    assert 90 <= len(json.dumps(side.payload(1.5))) <= 120
+
+
+# Planning and keeping
+
+
+def test_the_plan_is_read_from_the_environment_and_blanks_mean_the_default():
+    assert Plan.read({"SECONDS": "", "ONLY": "", "FRESH": ""}) == Plan()
+    plan = Plan.read({"SECONDS": "2", "RUNS": "2000", "ONLY": "celery, awa", "FRESH": "1", "REPEATS": "1"})
+    assert plan == Plan(seconds=2.0, runs=2_000, repeats=1, only=("celery", "awa"), fresh=True)
+
+
+def test_the_largest_number_of_schedules_is_measured_once():
+    assert Plan().schedules(0) == (1_000, 10_000, 100_000)
+    assert Plan().schedules(1) == (1_000, 10_000)
+    assert Plan(runs=2_000).schedules(0) == (1_000,)
+
+
+def test_a_peer_is_due_until_it_has_all_its_repeats(tmp_path):
+    peer, results = BY_NAME["pgqueuer"], Results(tmp_path, repeats=2)
+    assert results.is_due(peer, 0)
+    results.add(peer, {"drain": 1.0})
+    again = Results(tmp_path, repeats=2)
+    assert not again.is_due(peer, 0)
+    assert again.is_due(peer, 1)
+    again.add(peer, {"drain": 2.0})
+    assert not again.is_due(peer, 1)
+    assert not again.is_due(peer, 2)
+    assert [each["drain"] for each in again.load(peer)["repeats"]] == [1.0, 2.0]
+    again.forget(peer)
+    assert again.is_due(peer, 0)
+
+
+def test_a_peer_that_could_not_be_installed_is_tried_again_and_keeps_what_it_has(tmp_path):
+    peer, results = BY_NAME["bullmq"], Results(tmp_path, repeats=3)
+    results.add(peer, {"drain": 1.0})
+    results.refuse(peer, "no node")
+    assert results.load(peer)["notMeasured"] == "no node"
+    assert results.is_due(peer, 1)
+    results.add(peer, {"drain": 2.0})
+    assert results.load(peer)["notMeasured"] is None
+
+
+async def test_rounds_go_over_all_peers_and_skip_what_is_there(tmp_path, monkeypatch):
+    first, second = BY_NAME["pgqueuer"], BY_NAME["celery"]
+    results, order = Results(tmp_path, repeats=2), []
+    results.add(first, {"drain": 1.0})
+
+    async def measure(self, peer, number):
+        order.append((peer.name, number))
+        results.add(peer, {"drain": 1.0})
+
+    monkeypatch.setattr(Run, "_measure", measure)
+    async with AsyncExitStack() as stack:
+        await Run(Plan(repeats=2), results, stack, lambda _: None).run((first, second))
+    assert order == [("celery", 0), ("pgqueuer", 1), ("celery", 1)]
+
+
+async def test_no_repeat_begins_that_would_end_too_late(tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "_measure", lambda *_: pytest.fail("it began"))
+    said = []
+    async with AsyncExitStack() as stack:
+        plan = Plan(repeats=1, minutes=1)
+        await Run(plan, Results(tmp_path, 1), stack, said.append).run((BY_NAME["pgqueuer"],))
+    assert "left for the next run" in said[0]
+
+
+async def test_a_peer_that_cannot_be_installed_is_named_and_the_others_go_on(tmp_path, monkeypatch):
+    def made(*_):
+        raise CannotInstallError("there is no npm")
+
+    monkeypatch.setattr(Home, "made", made)
+    results = Results(tmp_path, repeats=1)
+    async with AsyncExitStack() as stack:
+        await Run(Plan(repeats=1), results, stack, lambda _: None).run((BY_NAME["bullmq"], BY_NAME["graphile"]))
+    text = report(found(results.load(BY_NAME["bullmq"]), results.load(BY_NAME["graphile"])), "picture.svg")
+    assert "- BullMQ: there is no npm." in text
+    assert "- Graphile Worker: there is no npm." in text
+
+
+def test_why_something_could_not_be_installed_names_no_folder_and_no_address(tmp_path):
+    script = "import sys; sys.exit('see ' + 'https' + '://mirror.example/simple in /srv/secret/place')"
+    with pytest.raises(CannotInstallError) as caught:
+        _call([sys.executable, "-c", script])
+    assert "mirror.example" not in str(caught.value)
+    assert "/srv/secret" not in str(caught.value)
+    assert "(address)" in str(caught.value)
+
+
+# Showing
+
+
+def test_the_table_shows_medians_with_their_ratio_to_foliot():
+    ours = record("foliot", {"drain": 50_000.0, "p50": 2.0, "p95": 3.0, "p99": 4.0}, {"drain": 60_000.0})
+    peer = record("pgqueuer", {"drain": 20_000.0}, {"drain": 11_000.0}, {"drain": 10_000.0})
+    text = report(found(ours, peer), "picture.svg")
+    assert "55,000 " in row(text, "Foliot")
+    assert "2.0 / 3.0 / 4.0" in row(text, "Foliot")
+    assert "11,000 (0.2)" in row(text, "PgQueuer")
+    assert "| PgQueuer | - | - | 10,000 to 20,000 |" in text
+    assert "![Throughput of each peer](picture.svg)" in text
+
+
+def test_what_failed_is_named_with_its_cell():
+    peer = record("awa", {"bulk": 5.0, "runs": 100, "drained": 60, "again": 7, "errors": {"held": "it stood still"}})
+    text = report(found(peer), "picture.svg")
+    assert "- awa-pg, held: it stood still" in text
+    assert "- awa-pg, drain: 60 of 100 in its time." in text
+    assert "7 runs were started a second time" in text
+
+
+def test_schedules_stand_in_a_table_of_their_own():
+    cell = {"p50": 0.4, "p95": 0.7, "p99": 0.71, "max": 0.74, "fires": 1_383.0, "stores": 1_570.0}
+    text = report(found(record("apscheduler", {"due1000": cell})), "picture.svg")
+    assert row(text, "APScheduler").endswith("| 1,000 | 1 | 0.40 / 0.70 / 0.71 / 0.74 | 1,383 | 1,570 |")
+
+
+def test_a_shortened_run_says_so():
+    peer = record("foliot", {"drain": 1.0})
+    assert "A shortened run" in report(found(peer, full=False), "p.svg")
+    assert "A shortened run" not in report(found(peer), "p.svg")
+
+
+def test_every_row_names_its_versions_settings_and_durability():
+    text = report(found(*(record(peer.name, {"drain": 1.0}) for peer in PEERS)), "p.svg")
+    for peer in PEERS:
+        assert f"**{peer.title}** ({', '.join(peer.packages)}" in text
+        assert peer.settings in text
+        assert f"Durability: {peer.durability}" in text
+
+
+# Drawing
+
+
+def test_the_picture_is_well_formed_and_longer_bars_stand_for_more():
+    peers = [record("foliot", {"drain": 50_000.0}), record("celery", {"drain": 1_500.0}), record("bullmq", {})]
+    picture = ET.fromstring(plot({**found(*peers), "commit": "a<b&c"}))
+    widths = [float(each.get("width")) for each in picture.iter(f"{SVG}rect") if each.get("x")]
+    assert len(widths) == 2
+    assert widths[0] > widths[1] > 0
+    texts = [each.text for each in picture.iter(f"{SVG}text")]
+    assert "50,000" in texts
+    assert "BullMQ" not in texts
+
+
+def test_a_picture_without_numbers_is_still_a_picture():
+    assert ET.fromstring(plot(found())).tag == f"{SVG}svg"
+
+
+# The adapters
+
+
+def test_the_peers_that_the_bench_promises_are_there_once_each():
+    names = [peer.name for peer in PEERS]
+    assert len(set(names)) == len(names)
+    assert set(names) == {
+        *("foliot", "floor", "pgqueuer", "procrastinate", "awa", "graphile"),
+        *("bullmq", "celery", "dramatiq", "taskiq", "apscheduler"),
+    }
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
+def test_a_peer_is_pinned_and_has_its_script(peer: Peer):
+    mark = "@" if peer.runtime == "node" else "=="
+    assert all(package.rpartition(mark)[2][0].isdigit() for package in peer.packages)
+    assert peer.version[0].isdigit()
+    assert (SCRIPTS / peer.script).is_file()
+
+
+def test_a_worker_command_gets_its_own_python_script_and_number():
+    peer = replace(BY_NAME["celery"], worker=("{python}", "{script}", "bench{number}@%h"), workers=2)
+    home = Home(peer, "/env/python", {})
+    assert [command[2] for command in home.workers()] == ["bench0@%h", "bench1@%h"]
+    assert home.workers()[0][:2] == ["/env/python", str(SCRIPTS / "with_celery.py")]
