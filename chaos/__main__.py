@@ -1,21 +1,19 @@
 """`python -m chaos`: break everything for a while, then prove that nothing was lost. The last line says it all."""
 
 import argparse
-import importlib
 import random
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import uvloop
 
 from chaos import report
 from chaos.nemesis import Strike
-from chaos.records import Evidence, load
-from chaos.run import Options, run
+from chaos.records import load
+from chaos.run import Done, Options, run
+from chaos.verdict import Verdict, check
 
 ENOUGH = 600.0
 """Seconds from which on every possible fault and every rare path must have been seen."""
@@ -25,19 +23,13 @@ def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - its output
 
 
-def check(evidence: Evidence) -> list[dict[str, Any]] | None:
-    """What the checker found; None if there is none in this tree."""
-    judge = getattr(importlib.import_module("chaos.check"), "check", None)
-    return None if judge is None else msgspec.to_builtins(judge(evidence).violations)
-
-
-def complaints(found: dict[str, Any]) -> list[str]:
+def complaints(verdict: Verdict, done: Done) -> list[str]:
     """What makes a run prove less than it should, though nothing was violated."""
-    quiet = [f"never walked: {path}" for path, times in found["rarePaths"].items() if not times]
-    return [*quiet, *(f"never happened: {kind}" for kind in found["neverHappened"])]
+    quiet = [f"never walked: {path}" for path, times in verdict.rare.items() if not times]
+    return [*quiet, *(f"never happened: {kind}" for kind in done.unused)]
 
 
-def main() -> None:
+def read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("--seconds", type=float, default=ENOUGH)
     parser.add_argument("--hours", type=float, help="instead of --seconds")
@@ -45,31 +37,34 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help="runs a second that clients hand in at most")
     parser.add_argument("--guard", action="store_true", help="let the ledger refuse zombies")
     parser.add_argument("--report", type=Path, default=Path("docs/proof"), help="folder for the report")
-    parser.add_argument("--evidence", type=Path, help="keep the records in this folder, which must not exist")
+    parser.add_argument("--evidence", type=Path, help="keep the records in this folder")
     parser.add_argument("--only", action="append", metavar="KIND:TARGET", help="just these faults, once, in order")
-    given = parser.parse_args()
-    only = [Strike(*each.split(":")) for each in given.only] if given.only else None
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = read()
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
     seconds = given.hours * 3_600 if given.hours else given.seconds
+    only = [Strike(*each.split(":")) for each in given.only] if given.only else None
     say(f"chaos: seed {seed}, {seconds:.0f} s")
     folder = given.evidence or Path(tempfile.mkdtemp(prefix="foliot-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     options = Options(seed=seed, seconds=seconds, folder=folder, rate=given.rate, guard=given.guard, only=only)
     done = uvloop.run(run(options, say))
     evidence = load(folder)
-    violations = check(evidence)
-    found = report.make(evidence, done, violations, folder / "logs")
-    report.write(given.report, found, evidence)
-    missing = complaints(found)
+    verdict = check(evidence)
+    report.write(given.report, report.make(evidence, done, verdict), evidence, verdict)
+    missing = complaints(verdict, done)
     for each in missing:
         say(each)
-    failed = bool(violations) or (seconds >= ENOUGH and bool(missing))
+    failed = verdict.violations > 0 or (seconds >= ENOUGH and bool(missing))
     if failed or given.evidence:
         say(f"the evidence is in {folder}")
     else:
         shutil.rmtree(folder, ignore_errors=True)
-    count = "unchecked" if violations is None else f"{len(violations)}"
-    say(f"chaos: {done.acknowledged} acknowledged, {count} violations, seed {seed}, {len(evidence.faults)} faults")
+    faults = len(evidence.faults)
+    say(f"chaos: {done.acknowledged} acknowledged, {verdict.violations} violations, seed {seed}, {faults} faults")
     sys.exit(1 if failed else 0)
 
 

@@ -10,13 +10,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-import asyncpg
-
 from chaos.patience import until
 from chaos.proxy import Mode
 from chaos.records import Fault
 from chaos.topology import ALONE, Topology
-from foliot.kit.postgres import PostgresError
+from chaos.watch import TROUBLE
 
 HOUR: Final = 3_600
 CUT_WAIT: Final = 12.0
@@ -82,7 +80,7 @@ class Deeds:
 
     async def _misfire(self, _: str) -> None:
         """Nobody fires for longer than what still counts as on time."""
-        length = self._chance.uniform(33.0, 35.0)
+        length = self._chance.uniform(36.0, 39.0)
 
         async def stop(name: str) -> None:
             async with self._turn[name]:
@@ -109,8 +107,8 @@ class Deeds:
         """Return when the database takes connections."""
 
         async def accepts() -> bool:
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError):
-                await (await self._topology.connect()).close()
+            with suppress(*TROUBLE):
+                await (await self._topology.watch.connect()).close()
                 return True
             return False
 

@@ -1,17 +1,15 @@
-"""The numbers of a run: how late, how quickly back, and whether the rare paths were walked at all."""
+"""The numbers of a run that people ask for first: how late, and how quickly back."""
 
 import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from chaos.records import Effect, Evidence, Fault, Outcome, Phase
+from chaos.records import Effect, Evidence, Fault, Phase
 
 DATABASE: Final = frozenset({"postgresKill", "postgresStop", "diskFull"})
 AFTERMATH: Final = 20.0
 """Seconds after a fault that still belong to it: a lease, and a little."""
-LATE_RESULTS: Final = "results came after the lease was lost"
 
 
 def windows(faults: Iterable[Fault], aftermath: float = 0.0) -> list[tuple[float, float]]:
@@ -110,33 +108,3 @@ def _database_restarts(evidence: Evidence, starts: list[Effect]) -> list[float]:
             if index < len(times):
                 found.append(times[index] - fault.ended)
     return found
-
-
-def rare_paths(evidence: Evidence, logs: Path) -> dict[str, int]:
-    """How often each path was walked that is only walked in trouble; a run in which one was not proves less."""
-    attempts = [attempt for each in evidence.dump.attempts.values() for attempt in each]
-    runs = [run for each in evidence.dump.runs.values() for run in each]
-    statuses = Counter(attempt["status"] for attempt in attempts)
-    states = Counter(run["status"] for run in runs)
-    by_key: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
-    for operation in evidence.operations:
-        if operation.key is not None:
-            by_key[operation.tenant, operation.key].append(operation.outcome)
-    return {
-        "leases taken over": statuses["lost"],
-        "late results refused": _late_results(logs),
-        "retries after a failure": statuses["failed"],
-        "time-outs": statuses["timed_out"],
-        "dead letters": states["failed"],
-        "occurrences skipped": states["skipped"],
-        "ranges missed and recorded": sum(map(len, evidence.dump.missed.values())),
-        "unknown outcomes resolved by key": sum(
-            Outcome.UNKNOWN in outcomes[:-1] and outcomes[-1] is Outcome.OK for outcomes in by_key.values()
-        ),
-        "idempotent repeats": sum(outcomes.count(Outcome.OK) > 1 for outcomes in by_key.values()),
-        "commits cut off": sum(fault.kind.startswith("cut") for fault in evidence.faults),
-    }
-
-
-def _late_results(logs: Path) -> int:
-    return sum(log.read_text(errors="replace").count(LATE_RESULTS) for log in logs.glob("worker-*.log"))

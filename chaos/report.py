@@ -11,69 +11,58 @@ from chaos.nemesis import NOT_YET
 from chaos.records import Evidence
 from chaos.run import Done
 from chaos.svg import lateness_over_time
-
-MOST_SHOWN = 20
-"""Violations that the page tells in full; the JSON has all."""
+from chaos.verdict import Verdict
 
 
-def make(evidence: Evidence, done: Done, violations: list[dict[str, Any]] | None, logs: Path) -> dict[str, Any]:
-    """Everything that the report says. `violations` is None if there is no checker to ask."""
+def make(evidence: Evidence, done: Done, verdict: Verdict) -> dict[str, Any]:
+    """Everything that the report says."""
     outcomes = Counter(operation.outcome for operation in evidence.operations)
     return {
         "seed": evidence.seed,
         "seconds": evidence.settings["seconds"],
         "acknowledged": done.acknowledged,
-        "checked": violations is not None,
-        "violations": violations or [],
         "operations": {kind: outcomes[kind] for kind in sorted(outcomes)},
         "kinds": dict(sorted(Counter(operation.kind for operation in evidence.operations).items())),
         "effects": len(evidence.effects),
         "faults": dict(sorted(Counter(fault.kind for fault in evidence.faults).items())),
         "notPossibleHere": {**done.lacking, **NOT_YET},
         "neverHappened": done.unused,
-        "rarePaths": figures.rare_paths(evidence, logs),
         "lateness": figures.split_lateness(evidence),
         "recovery": figures.recovery(evidence),
         "cameToRest": evidence.dump.quiet,
+        "verdict": msgspec.to_builtins(verdict),
     }
 
 
-def write(folder: Path, found: dict[str, Any], evidence: Evidence) -> None:
+def write(folder: Path, found: dict[str, Any], evidence: Evidence, verdict: Verdict) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     picture = lateness_over_time(
         figures.lateness(evidence),
         figures.windows(evidence.faults),
-        title=f"Lateness of {len(evidence.effects):,} effects, seed {evidence.seed}",
+        title=f"Lateness of {found['acknowledged']:,} acknowledged runs, seed {evidence.seed}",
     )
     (folder / "lateness.svg").write_text(picture)
-    (folder / "report.md").write_text(page(found))
+    (folder / "report.md").write_text(page(found) + "\n" + verdict.to_markdown().replace("# Verdict", "## Verdict", 1))
 
 
 def page(found: dict[str, Any]) -> str:
-    verdict = f"{len(found['violations'])} violations" if found["checked"] else "not checked"
     lines = [
         f"# Chaos run, seed {found['seed']}",
         "",
         f"{found['acknowledged']:,} acknowledged runs in {found['seconds']:.0f} s under"
-        f" {sum(found['faults'].values())} faults: **{verdict}**."
+        f" {sum(found['faults'].values())} faults: **{found['verdict']['violations']} violations**."
         + ("" if found["cameToRest"] else " The system did not come to rest."),
         "",
         "![Lateness over time, times under fault shaded](lateness.svg)",
         "",
         *_table("What clients saw", ("outcome", "calls"), found["operations"]),
         *_table("Faults", ("kind", "times"), found["faults"]),
-        *_table("Rare paths", ("path", "times walked"), found["rarePaths"]),
         "## Lateness in seconds",
         "",
         "| | p50 | p95 | p99 | p99.9 | max |",
         "|---|---|---|---|---|---|",
-        *(
-            f"| {when} | "
-            + " | ".join(f"{values.get(name, 0):.3f}" for name in ("p50", "p95", "p99", "p99.9", "max"))
-            + " |"
-            for when, values in found["lateness"].items()
-        ),
+        *(_percentiles(when, values) for when, values in found["lateness"].items()),
         "",
         "## Recovery",
         "",
@@ -81,31 +70,19 @@ def page(found: dict[str, Any]) -> str:
         "|---|---|---|",
         *(f"| {name} | {each['cases']} | {_seconds(each.get('worst'))} |" for name, each in found["recovery"].items()),
         "",
+        *_table("Left out", ("kind", "why"), found["notPossibleHere"]),
     ]
-    if found["notPossibleHere"]:
-        lines += _table("Left out", ("kind", "why"), found["notPossibleHere"])
-    if found["violations"]:
-        lines += ["## Violations", "", *_violations(found["violations"])]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _violations(violations: list[dict[str, Any]]) -> list[str]:
-    shown = [
-        f"```json\n{msgspec.json.format(msgspec.json.encode(each)).decode()}\n```" for each in violations[:MOST_SHOWN]
-    ]
-    more = len(violations) - len(shown)
-    return [*shown, *([f"… and {more} more in report.json"] if more else [])]
+def _percentiles(when: str, values: dict[str, float]) -> str:
+    numbers = (f"{values.get(name, 0):.3f}" for name in ("p50", "p95", "p99", "p99.9", "max"))
+    return f"| {when} | {' | '.join(numbers)} |"
 
 
 def _table(title: str, head: tuple[str, str], rows: dict[str, Any]) -> list[str]:
-    return [
-        f"## {title}",
-        "",
-        f"| {head[0]} | {head[1]} |",
-        "|---|---|",
-        *(f"| {a} | {b} |" for a, b in rows.items()),
-        "",
-    ]
+    lines = [f"| {name} | {value} |" for name, value in rows.items()]
+    return [f"## {title}", "", f"| {head[0]} | {head[1]} |", "|---|---|", *lines, ""]
 
 
 def _seconds(value: float | None) -> str:

@@ -12,19 +12,11 @@ import msgspec
 from chaos.client import Api
 from chaos.records import Dump
 from chaos.topology import TENANTS, Topology
-from foliot.domain.ids import encode
-from foliot.wire.codec import rfc3339
 
 PAGE: Final = 500
 SAMPLE: Final = 1_000
 """Of the ad-hoc runs that went well at the first try, this many are looked into per tenant: there is no list of all
 attempts in the API, and a call for each of a million runs would take longer than the run."""
-_MISSED: Final = """
-SELECT tenant.name AS tenant, subscription.job, greatest(firing.at, subscription.after) AS since,
-       least(firing.through, subscription.until) AS through
-  FROM foliot.firing JOIN foliot.subscription USING (schedule) JOIN foliot.tenant ON tenant.id = subscription.tenant
- WHERE firing.missed AND firing.through > subscription.after AND firing.at <= subscription.until
-"""
 
 
 async def quiesce(api: Api, patience: float, say: Callable[[str], None]) -> bool:
@@ -52,7 +44,7 @@ async def _is_busy(api: Api, tenant: str) -> bool:
 
 async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicious: set[str]) -> Dump:
     """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
-    found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await _missed(topology), quiet=quiet)
+    found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=topology.watch.missed(), quiet=quiet)
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")
@@ -99,21 +91,6 @@ async def _patiently(api: Api, tenant: str, path: str, query: dict[str, Any]) ->
         except (aiohttp.ClientError, TimeoutError, OSError):
             await asyncio.sleep(1.0)
     return await api.read(tenant, path, **query)
-
-
-async def _missed(topology: Topology) -> dict[str, list[dict[str, Any]]]:
-    """The API does not show missed ranges yet: read from the table that it will show."""
-    connection = await topology.connect()
-    try:
-        rows = await connection.fetch(_MISSED)
-    finally:
-        await connection.close()
-    found: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
-    for row in rows:
-        found[row["tenant"]].append(
-            {"job": encode("job", row["job"]), "from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
-        )
-    return found
 
 
 def write(found: Dump, topology: Topology) -> None:

@@ -13,14 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import asyncpg
 import msgspec
 
 from chaos.ground import Clocks, Disk, Lacking, Network
 from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode, Proxies
-from foliot.domain.ids import encode
+from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
 ROOT: Final = Path(__file__).parent.parent
@@ -46,6 +45,7 @@ class Topology:
         self.network = self._try("partition by network namespace", Network)
         self.clocks = self._try("clockJump", lambda: Clocks(self._home))
         self.server = PostgresServer(self._home, settings=_DATABASE, log=say)
+        self.watch = Watch(self.server)
         self.proxies = Proxies(self._home / "proxy.sock")
         self.hold_database = asyncio.Event()
         """While set, a database that went down stays down."""
@@ -55,7 +55,6 @@ class Topology:
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
         self._ports = dict(zip((*NODES, "ledger", "http-0", "http-1"), free_ports(len(NODES) + 3), strict=True))
-        self._worker_ids: dict[int, str] = {}
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
         try:
@@ -85,7 +84,7 @@ class Topology:
         await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
         await self._until_there("proxy.sock", "ledger.sock")
         self._tasks.append(asyncio.create_task(self._keep_database()))
-        self._tasks.append(asyncio.create_task(self._learn_worker_ids()))
+        self._tasks.append(asyncio.create_task(self.watch.run(self._stop)))
         for name in NODES:
             self.nodes[name] = node = self._node(name)
             self._tasks.append(asyncio.create_task(node.keep(self._stop)))
@@ -119,22 +118,14 @@ class Topology:
 
     def workers(self, since: float, *nodes: str) -> list[str]:
         """All names of the worker processes that lived in these nodes since then: boot ids, and Foliot's own."""
-        found = []
+        found, ids = [], self.watch.worker_ids
         for name in nodes or NODES:
             node = self.nodes[name]
             if node.kind == "worker":
                 boots = set(node.boots_since(since))
                 found += sorted(boots)
-                found += [
-                    self._worker_ids[boot.pid]
-                    for boot in node.boots
-                    if boot.name in boots and boot.pid in self._worker_ids
-                ]
+                found += [ids[boot.pid] for boot in node.boots if boot.name in boots and boot.pid in ids]
         return found
-
-    async def connect(self) -> Any:
-        """Straight to the database, past every wire."""
-        return await asyncpg.connect(self.server.dsn, timeout=5, command_timeout=60)
 
     def _node(self, name: str) -> Node:
         kind, _, number = name.partition("-")
@@ -205,20 +196,6 @@ class Topology:
                     self._say(f"the database does not start: {str(error).splitlines()[-1]}")
                     await asyncio.sleep(0.5)
             await asyncio.sleep(0.05)
-
-    async def _learn_worker_ids(self) -> None:
-        """Which worker of Foliot's is which process: it registers under `host:pid`."""
-        connection = None
-        while not self._stop.is_set():
-            try:
-                connection = connection or await self.connect()
-                for row in await connection.fetch("SELECT id, name FROM foliot.worker"):
-                    self._worker_ids[int(row["name"].rpartition(":")[2])] = encode("wrk", row["id"])
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError):
-                connection = None
-            await asyncio.sleep(0.5)
-        if connection is not None:
-            connection.terminate()
 
     async def heal(self) -> None:
         """Undo whatever the nemesis left: wires, clocks, disk, network, stopped processes, the database."""

@@ -96,9 +96,13 @@ def _call(command: list[str], folder: Path | None = None) -> None:
         )
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "").strip().splitlines()[-3:]
-        raise CannotInstallError(_public(f"{command} failed: {' / '.join(said)}")) from error
+        raise CannotInstallError(_public(f"{_name(command)} failed: {' / '.join(said)}")) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotInstallError(_public(f"{command} failed: {error}")) from error
+        raise CannotInstallError(_public(f"{_name(command)} failed: {error}")) from error
+
+
+def _name(command: list[str]) -> str:
+    return f"{Path(command[0]).name} {command[1]}"
 
 
 def _public(text: str) -> str:

@@ -40,6 +40,8 @@ def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]],
         runs = found.records.get(instant, [])
         if found.missed(instant) or (runs and not any(run.starts for run in runs)):
             continue  # it did not run, and says so
+        if class_ is Class.MAY and not runs:
+            continue  # it need not run, and did not
         begin = instant / MICRO - case.bounds.early
         windows.append((begin, case.faults.postponed(begin + case.bounds.lateness)))
         if class_ is Class.MUST and runs and runs[0].starts[0].at <= case.cutoff:

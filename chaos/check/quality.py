@@ -17,6 +17,7 @@ SLOT = 10.0
 """Seconds over which availability is counted."""
 _CAUGHT_UP = 1.0
 """Seconds of lateness below which there is no backlog."""
+_RETRIED = frozenset({"failed", "timed_out", "released", "snoozed"})
 
 Waits = list[tuple[float, float, str]]
 """First starts: when, how late, whose."""
@@ -86,15 +87,15 @@ def starvation(waits: Waits) -> dict[str, Any]:
 
 def duplicates(case: Case) -> dict[str, Any]:
     """L5: starts beyond the first, retries left out, in quiet times and around faults."""
-    runs = quiet = around = 0
-    for run in case.runs.values():
-        runs += bool(run.starts)
-        if len(run.starts) > 1:
-            failed = {end.fence for end in run.ends if end.failed}
-            for before, after in pairwise(run.starts):
-                if before.fence not in failed:
-                    troubled = case.faults.troubled(after.at)
-                    around, quiet = around + troubled, quiet + (not troubled)
+    runs = sum(bool(run.starts) for run in case.runs.values())
+    quiet = around = 0
+    for run in case.restarted:
+        ended = {end.fence for end in run.ends if end.failed}
+        ended |= {row["fence"] for row in run.attempts if row["status"] in _RETRIED}
+        for before, after in pairwise(run.starts):
+            if before.fence not in ended:
+                troubled = case.faults.troubled(after.at)
+                around, quiet = around + troubled, quiet + (not troubled)
     return {"runs": runs, "quiet": quiet, "around faults": around, "rate": (quiet + around) / max(runs, 1)}
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from chaos.records import Outcome, digest
 from chaos.synthetic.execution import Ended, Plan, carry_out, new_run
+from chaos.synthetic.jobs import Pretended
 from chaos.synthetic.world import BEGIN, TENANTS, World, rfc3339
 
 
@@ -74,13 +75,11 @@ def submit_limited(world: World, at: float, limit: int, count: int, plan: Plan) 
         free[turn] = carry_out(world, run, made, max(made, free[turn] + 0.06), own).at
 
 
-def run_by_hand(
-    world: World, tenant: str, job: str, payload: Any, at: float, *, answered: bool, happened: bool
-) -> None:
+def run_by_hand(world: World, job: Pretended, at: float, *, answered: bool, happened: bool) -> None:
     invoked = BEGIN + at
     outcome = Outcome.OK if answered else Outcome.UNKNOWN
-    run = new_run(world, tenant, job, invoked + 0.03, payload)
+    run = new_run(world, job.tenant, job.id, invoked + 0.03, job.body["payload"])
     answer = {"runId": run["id"]} if answered else None
-    world.operation("runJob", tenant, invoked, outcome, job=job, body={}, answer=answer)
+    world.operation("runJob", job.tenant, invoked, outcome, job=job.id, body={}, answer=answer)
     if happened:
         carry_out(world, run, invoked + 0.03, invoked + 0.03, Plan())

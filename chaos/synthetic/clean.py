@@ -82,7 +82,7 @@ def _by_hand(world: World) -> None:
     job = _job(world)
     for answered, happened in ((True, True), (False, True), (False, False)):
         at = world.between(400, 550)
-        run_by_hand(world, job.tenant, job.id, job.body["payload"], at, answered=answered, happened=happened)
+        run_by_hand(world, job, at, answered=answered, happened=happened)
 
 
 def _ad_hoc(world: World) -> None:

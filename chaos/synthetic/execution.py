@@ -43,6 +43,7 @@ def carry_out(world: World, run: dict[str, Any], made: float, due: float, plan: 
         status, at = _attempt(world, run, rows, at, plan)
         if status != "again":
             break
+        plan = plan._replace(slot=None)  # another worker takes it up
     world.attempts[run["tenant"]] += rows
     record(world, run, made, due, status, at, sum(row["status"] != "released" for row in rows))
     return Ended(status, at)
@@ -70,7 +71,7 @@ def record(
 
 def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: float, plan: Plan) -> tuple[str, float]:
     spent = sum(row["status"] != "released" for row in rows)
-    slot, fence = _slot(world, at, plan if not rows else plan._replace(slot=None)), next(world.fences)
+    slot, fence = _slot(world, at, plan), next(world.fences)
     boot, nonce = world.boot(slot, at), f"n{fence}"
     told = {
         "attempt": spent + 1,

@@ -9,7 +9,6 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
-
 from bench.peers.__main__ import Run
 from bench.peers.adapters import PEERS
 from bench.peers.installing import CannotInstallError, _call

@@ -5,11 +5,11 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
-import chaos.check
 import pytest
 from chaos.nemesis import Strike
 from chaos.records import Outcome, Phase, load
 from chaos.run import Options, run
+from chaos.verdict import check
 
 from chaos import figures, report
 
@@ -35,11 +35,9 @@ def test_nothing_is_lost_when_a_worker_the_database_and_a_commit_are(tmp_path: P
     taken_over = figures.recovery(evidence)["worker kill to restart of its runs"]
     assert taken_over["cases"] == 0 or taken_over["worst"] < 30
 
-    judge = getattr(chaos.check, "check", None)
-    violations = None if judge is None else judge(evidence).violations
-    assert not violations
-    found = report.make(evidence, done, [], evidence_folder / "logs")
-    report.write(tmp_path / "report", found, evidence)
+    verdict = check(evidence)
+    assert verdict.violations == 0, verdict.to_markdown()
+    report.write(tmp_path / "report", report.make(evidence, done, verdict), evidence, verdict)
     assert (tmp_path / "report" / "report.md").read_text().startswith("# Chaos run, seed 3")
     shutil.rmtree(evidence_folder, ignore_errors=True)
 

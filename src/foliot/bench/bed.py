@@ -92,7 +92,7 @@ class Bed:
         """Wait until every run has left the hot table."""
         async with asyncio.timeout(patience):
             while await self.value("SELECT EXISTS (SELECT FROM run WHERE id > 0)"):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)  # noqa: ASYNC110 - the event would be in another process
 
     async def wal(self) -> int:
         return int(await self.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
