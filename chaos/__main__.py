@@ -1,8 +1,10 @@
 """`python -m chaos`: break everything for a while, then prove that nothing was lost. The last line says it all."""
 
 import argparse
+import asyncio
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -42,6 +44,15 @@ def read() -> argparse.Namespace:
     return parser.parse_args()
 
 
+async def undisturbed(options: Options) -> Done:
+    """Run to the end; told to stop, take everything down first that was put up."""
+    task = asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if task is not None:
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await run(options, say)
+
+
 def main() -> None:
     given = read()
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
@@ -51,7 +62,11 @@ def main() -> None:
     folder = given.evidence or Path(tempfile.mkdtemp(prefix="foliot-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
     options = Options(seed=seed, seconds=seconds, folder=folder, rate=given.rate, guard=given.guard, only=only)
-    done = uvloop.run(run(options, say))
+    try:
+        done = uvloop.run(undisturbed(options))
+    except asyncio.CancelledError:
+        say("chaos: stopped before its end")
+        sys.exit(130)
     evidence = load(folder)
     verdict = check(evidence)
     report.write(given.report, report.make(evidence, done, verdict), evidence, verdict)

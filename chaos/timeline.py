@@ -7,8 +7,8 @@ do not, it may.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
+from enum import IntEnum, StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from chaos.oracle import Body, Definition, body_of, definition_of, patched
 from chaos.records import Operation, Outcome
 
+MANY: Final = 3
 MOST_WORLDS: Final = 4_096
 """Beyond this the job is not judged: its owner made more unanswered calls than anybody can reason about."""
 
@@ -45,17 +46,26 @@ class Standing(msgspec.Struct, frozen=True):
         return definition_of(self.body)
 
 
+Pending = frozenset[tuple[int, int]]
+"""Operations that have yet to take effect, and how many alike; MANY stands for any number."""
+
+
 class _World(msgspec.Struct, frozen=True):
     standing: Standing | None
-    pending: frozenset[int]
+    pending: Pending = frozenset()
 
 
 class Timeline:
     """The possible standings of one job over time; None stands for "not created"."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        """`operations` on this job, its creation among them; those that failed for certain are left out."""
+    def __init__(self, operations: Iterable[Operation], linger: float = 60.0) -> None:
+        """`operations` on this job, its creation among them; those that failed for certain are left out.
+
+        `linger`: seconds after a call was given up in which it may still take effect.
+        """
         self._operations = {each.number: each for each in operations if each.outcome is not Outcome.FAIL}
+        self._linger = linger
+        self._alike = _alike(self._operations.values())
         self.moments: list[float] = [0.0]
         self.possible: list[frozenset[Standing | None]] = [frozenset([None])]
         self.lies: list[Operation] = []
@@ -75,23 +85,31 @@ class Timeline:
         return self.possible[-1]
 
     def _follow(self) -> None:
-        worlds = {_World(None, frozenset())}
-        for moment, is_answer, number in sorted(self._events()):
-            if is_answer:
-                worlds = self._acknowledged(worlds, self._operations[number])
-            else:
-                worlds = self._grown({_World(each.standing, each.pending | {number}) for each in worlds})
+        worlds = {_World(None)}
+        for moment, event, number in sorted(self._events()):
+            match event:
+                case _Event.CALLED:
+                    worlds = self._grown({_World(each.standing, _more(each.pending, number)) for each in worlds})
+                case _Event.ANSWERED:
+                    worlds = self._acknowledged(worlds, self._operations[number])
+                case _Event.OVER:
+                    worlds = {_World(each.standing, _without(each.pending, number)) for each in worlds}
             if len(worlds) > MOST_WORLDS:
                 self.judged = False
                 return
             self.moments.append(moment)
             self.possible.append(frozenset(each.standing for each in worlds))
 
-    def _events(self) -> Iterable[tuple[float, bool, int]]:
+    def _events(self) -> Iterator[tuple[float, "_Event", int]]:
+        over: dict[int, float] = {}
         for each in self._operations.values():
-            yield each.invoked, False, each.number
+            name = self._alike[each.number]
+            yield each.invoked, _Event.CALLED, name
             if each.outcome is Outcome.OK:
-                yield each.completed, True, each.number
+                yield each.completed, _Event.ANSWERED, name
+            else:
+                over[name] = max(over.get(name, 0.0), each.completed + self._linger)
+        yield from ((moment, _Event.OVER, name) for name, moment in over.items())
 
     def _grown(self, worlds: set[_World]) -> set[_World]:
         """With all worlds that come about when pending operations take effect, in any order."""
@@ -101,22 +119,57 @@ class Timeline:
             worlds = worlds | fresh
         return worlds
 
-    def _successors(self, world: _World) -> Iterable[_World]:
-        for number in world.pending:
+    def _successors(self, world: _World) -> Iterator[_World]:
+        for number, _ in world.pending:
             operation = self._operations[number]
             after = _applied(world.standing, operation)
             # The answer was read in the transaction of the change: it describes the job just after it.
-            if after is not None and _may_answer(operation, after):
-                yield _World(after, world.pending - {number})
+            if after is None or not _may_answer(operation, after):
+                continue
+            # Nothing is gained by using up a call without an answer for what changes nothing.
+            if operation.outcome is Outcome.OK or after != world.standing:
+                yield _World(after, _fewer(world.pending, number))
 
     def _acknowledged(self, worlds: set[_World], operation: Operation) -> set[_World]:
-        left = {each for each in worlds if operation.number not in each.pending}
+        left = {each for each in worlds if all(number != operation.number for number, _ in each.pending)}
         if left:
             return left
         # The product says that it did what by our reading it could not: believe it from here on, it has been noted.
         self.lies.append(operation)
         applied = ((_applied(each.standing, operation), each) for each in worlds)
-        return {_World(after or each.standing, each.pending - {operation.number}) for after, each in applied}
+        return {_World(after or each.standing, _without(each.pending, operation.number)) for after, each in applied}
+
+
+class _Event(IntEnum):
+    CALLED = 0
+    ANSWERED = 1
+    OVER = 2
+
+
+def _alike(operations: Iterable[Operation]) -> dict[int, int]:
+    """Calls without an answer that ask for the same go by the number of the first of them."""
+    first: dict[tuple[str, bytes], int] = {}
+    return {
+        each.number: each.number
+        if each.outcome is Outcome.OK
+        else first.setdefault((each.kind, msgspec.json.encode(each.body)), each.number)
+        for each in operations
+    }
+
+
+def _more(pending: Pending, number: int) -> Pending:
+    count = dict(pending).get(number, 0)
+    return _without(pending, number) | {(number, min(count + 1, MANY))}
+
+
+def _fewer(pending: Pending, number: int) -> Pending:
+    count = dict(pending)[number]
+    left = _without(pending, number)
+    return pending if count == MANY else left | {(number, count - 1)} if count > 1 else left
+
+
+def _without(pending: Pending, number: int) -> Pending:
+    return frozenset(each for each in pending if each[0] != number)
 
 
 def _applied(standing: Standing | None, operation: Operation) -> Standing | None:

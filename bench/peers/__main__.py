@@ -108,9 +108,8 @@ async def main(plan: Plan) -> None:
     async with AsyncExitStack() as stack:
         run = Run(plan, results, stack, lambda text: print(text, file=sys.stderr, flush=True))
         await run.run(peers)
-    machine_file = folder / "machine" / "machine.txt"
+    machine_file = folder / "machine.json"
     if run.machine:
-        machine_file.parent.mkdir(parents=True, exist_ok=True)
         machine_file.write_text(json.dumps({**describe_machine(ROOT), **run.machine}))
     machine = json.loads(machine_file.read_text()) if machine_file.exists() else describe_machine(ROOT)
     _publish(folder, plan, mark, {"machine": machine, "peers": [results.load(peer) for peer in PEERS]})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.peer import SCRIPTS, Home
-from bench.peers.tallies import Tallies
+from bench.peers.tallies import Reader, Tallies
 
 
 class CellError(Exception):
@@ -24,6 +24,7 @@ class Workplace:
     def __init__(self, home: Home, url: str, folder: Path) -> None:
         self._home = home
         self._folder = folder
+        self._reader = Reader(folder)
         self._environment = {
             **os.environ,
             **home.environment,
@@ -43,7 +44,7 @@ class Workplace:
             yield cls(home, url, Path(folder))
 
     def tallies(self) -> Tallies:
-        return Tallies.read(self._folder)
+        return self._reader.read()
 
     async def script(self, *arguments: object, patience: float = 300) -> dict[str, Any]:
         """Run the peer's script to its end and return what it says in its last line."""

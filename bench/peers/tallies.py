@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass
 class Starts:
     """The starts that one process counted: how many until when."""
 
     first: float
     last: float
-    ticks: tuple[tuple[float, int], ...]
-    waits: tuple[tuple[float, float], ...] = ()
+    ticks: list[tuple[float, int]] = field(default_factory=list)
+    waits: list[tuple[float, float]] = field(default_factory=list)
 
     def until(self, at: float) -> float:
         """How many had started at this instant, between two ticks in proportion."""
@@ -32,11 +32,7 @@ class Starts:
 class Tallies:
     """All processes of a peer's workers together."""
 
-    processes: tuple[Starts, ...] = field(default=())
-
-    @classmethod
-    def read(cls, folder: Path) -> "Tallies":
-        return cls(tuple(starts for path in sorted(folder.glob("*.jsonl")) if (starts := _read(path))))
+    processes: tuple[Starts, ...] = ()
 
     @property
     def count(self) -> int:
@@ -58,17 +54,30 @@ class Tallies:
         return done / (ended - began) if ended > began else 0.0
 
 
-def _read(path: Path) -> Starts | None:
-    # What follows the last line's end is still being written.
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-    if not lines:
-        return None
-    return Starts(
-        first=lines[0]["first"],
-        last=lines[-1]["last"],
-        ticks=tuple((line["at"], line["count"]) for line in lines),
-        waits=tuple((sent, began) for line in lines for sent, began in line["waits"]),
-    )
+class Reader:
+    """Reads on where it stopped: who looks five times a second must not take the processor from what it measures."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._offsets: dict[Path, int] = {}
+        self._processes: dict[Path, Starts] = {}
+
+    def read(self) -> Tallies:
+        for path in self._folder.glob("*.jsonl"):
+            self._read_on(path)
+        return Tallies(tuple(self._processes.values()))
+
+    def _read_on(self, path: Path) -> None:
+        with path.open("rb") as file:
+            file.seek(self._offsets.get(path, 0))
+            # What follows the last line's end is still being written.
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._offsets[path] = self._offsets.get(path, 0) + len(whole) + len(end)
+        for line in map(json.loads, filter(None, whole.split(b"\n"))):
+            starts = self._processes.setdefault(path, Starts(first=line["first"], last=line["last"]))
+            starts.last = line["last"]
+            starts.ticks.append((line["at"], line["count"]))
+            starts.waits.extend((sent, began) for sent, began in line["waits"])
 
 
 def percentiles(values: list[float], *wanted: int) -> dict[str, float]:

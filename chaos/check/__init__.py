@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from chaos.check.blind import blind
+from chaos.check.blind import mislabelled
 from chaos.check.case import Case
 from chaos.check.concurrency import limits_broken, overlaps
 from chaos.check.executions import (
@@ -63,4 +63,4 @@ def safety_findings(case: Case) -> Iterator[Finding]:
             yield from check_run(case, run)
     found_of = all_occurrences(case)
     yield from check_occurrences(case, found_of)
-    yield from blind(case, found_of)
+    yield from mislabelled(case, found_of)

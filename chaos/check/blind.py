@@ -1,4 +1,4 @@
-"""The blind cross-check: starts are matched to instants by time alone, whatever the product calls them.
+"""The blind cross-check: starts are matched to the instants that ran by time alone, whatever the product calls them.
 
 Starts in order of time, each given to the open window that closes first, which is optimal for intervals. If what is
 left over differs from what the labels say, the product mislabels occurrences (S12).
@@ -14,7 +14,7 @@ from chaos.check.occurrences import Class, Occurrences
 from chaos.oracle import MICRO
 
 
-def blind(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
+def mislabelled(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
     for job in case.jobs.values():
         if not job.timeline.judged or job.unsure_by_hand or not all(each.recurring for each in job.definitions):
             continue
@@ -23,12 +23,13 @@ def blind(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
         starts = starts[: bisect_right(starts, case.cutoff)]
         windows, needed = _windows(case, found)
         strays, empty = _matched(starts, windows)
-        if len(strays) > found.surplus:
+        surplus = found.surplus(case.cutoff)
+        if len(strays) > surplus:
             message = f"{len(strays)} starts belong, by their time, to no instant of the job"
-            numbers = {"starts": strays[:10], "by label": found.surplus}
+            numbers = {"starts": strays[:10], "by label": surplus}
             yield Finding(check="S12", rule="blind", message=message, job=job.id, at=strays[-1], numbers=numbers)
         unfilled = sorted(needed.intersection(empty))
-        if len(unfilled) > found.surplus + len(strays):
+        if len(unfilled) > surplus + len(strays):
             message = f"{len(unfilled)} instants ran by their labels, and no start falls to them"
             yield Finding(check="S12", rule="blind", message=message, job=job.id, at=unfilled[0])
 
@@ -38,13 +39,11 @@ def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]],
     windows, needed = [], set()
     for instant, class_ in found.classes.items():
         runs = found.records.get(instant, [])
-        if found.missed(instant) or (runs and not any(run.starts for run in runs)):
-            continue  # it did not run, and says so
-        if class_ is Class.MAY and not runs:
-            continue  # it need not run, and did not
+        if not any(run.starts for run in runs):
+            continue  # it did not run, and the other checks ask why
         begin = instant / MICRO - case.bounds.early
         windows.append((begin, case.faults.postponed(begin + case.bounds.lateness)))
-        if class_ is Class.MUST and runs and runs[0].starts[0].at <= case.cutoff:
+        if class_ is Class.MUST and min(run.starts[0].at for run in runs if run.starts) <= case.cutoff:
             needed.add(begin)
     return windows, needed
 

@@ -24,6 +24,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How long after a lapsed lease its consequences may still show."""
     uncertainty: float = 0.25
     """δ: an instant this near to a change of its job may belong to either side."""
+    linger: float = 60.0
+    """How long after its client gave up a call may still take effect."""
     clock: float = 0.05
     """By how much two clocks of the same machine may differ."""
     early: float = 0.05

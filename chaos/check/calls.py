@@ -51,4 +51,4 @@ def submission_of(call: Call, operation: Operation, body: dict[str, Any]) -> Sub
     elif (delay := body.get("delay")) is not None:
         not_before += duration(delay) / MICRO
     own = operation.kind != "runJob" or "payload" in body
-    return Submission(operation, body, digest(body.get("payload")) if own else None, not_before)
+    return Submission(operation, body, digest(body.get("payload")) if own else None, not_before, call.first.invoked)

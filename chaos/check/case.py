@@ -39,7 +39,10 @@ class Case:
         return found
 
     def worker_of(self, effect: Effect) -> str | None:
-        """The worker's boot id; HTTP targets do not see it, so the claim that they name is asked."""
+        """The worker's boot id, or else the product's own name of it; None if nobody knows.
+
+        HTTP targets do not see who calls, so the claim that they name is asked.
+        """
         if effect.worker:
             return effect.worker
         return self._boots_by_fence.get(effect.fence)
@@ -68,7 +71,7 @@ class Case:
         boots = {each.fence: each.worker for run in self.runs.values() for each in run.starts if each.worker}
         rows = [row for rows in self.evidence.dump.attempts.values() for row in rows if row["workerId"]]
         known = {row["workerId"]: boots[row["fence"]] for row in rows if row["fence"] in boots}
-        return {row["fence"]: known[row["workerId"]] for row in rows if row["workerId"] in known} | boots
+        return {row["fence"]: known.get(row["workerId"], row["workerId"]) for row in rows} | boots
 
     def _read_ledger(self) -> None:
         runs, start, end, rejected = self.runs, Phase.START, Phase.END, Phase.REJECTED

@@ -86,8 +86,7 @@ def _payloads(case: Case, run: Run) -> set[str]:
     if job is None or not job.timeline.judged:
         return set()
     if run.submission is not None:
-        operation = run.submission.operation
-        standings = job.timeline.between(operation.invoked, operation.completed)
+        standings = job.timeline.between(run.submission.since, run.submission.operation.completed)
         return {each.definition.payload for each in standings if each is not None}
     if job.unsure_by_hand:
         return set()

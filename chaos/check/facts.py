@@ -38,6 +38,8 @@ class Submission(msgspec.Struct, frozen=True):
     digest: str | None
     """None if the run takes its job's payload."""
     not_before: float
+    since: float
+    """When it was asked for the first time: a repetition may have been given the answer to that."""
 
 
 class Run:

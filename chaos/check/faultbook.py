@@ -11,12 +11,14 @@ from chaos.records import Fault
 _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", "cutAfterCommit", "partition"})
 _DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
 
+_NODES = ("api", "scheduler", "worker")
+
 
 def strikes_everybody(fault: Fault) -> bool:
     """Whether a fault kept every worker from the database: then each may have lost its lease, or an answer."""
     if fault.kind in _DATABASE or fault.target.startswith("postgres"):
         return True
-    return fault.kind in _NETWORK and not fault.workers
+    return fault.kind in _NETWORK and not fault.workers and not fault.target.startswith(_NODES)
 
 
 class FaultBook:

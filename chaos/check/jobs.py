@@ -25,7 +25,7 @@ def read_jobs(case: "Case") -> None:
     _read_dump(case, operations)
     for name, job in case.jobs.items():
         job.operations = operations[name]
-        job.timeline = Timeline(job.operations)
+        job.timeline = Timeline(job.operations, case.bounds.linger)
 
 
 def _acknowledged(calls: list[Call]) -> Iterator[tuple[str, Call, Operation]]:

@@ -53,10 +53,12 @@ class Occurrences:
         position = bisect_right(begins, at)
         return ends[position - 1] if position else 0.0
 
-    @property
-    def surplus(self) -> int:
-        """Runs that began and, by their labels, are more than their instants can have."""
-        began = {instant: sum(bool(run.starts) for run in runs) for instant, runs in self.records.items()}
+    def surplus(self, cutoff: float) -> int:
+        """Runs begun by the cut-off that, by their labels, are more than their instants can have."""
+        began = {
+            instant: sum(bool(run.starts) and run.starts[0].at <= cutoff for run in runs)
+            for instant, runs in self.records.items()
+        }
         return sum(count - (instant in self.classes) for instant, count in began.items() if count)
 
     @cached_property

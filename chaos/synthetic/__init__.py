@@ -1,5 +1,15 @@
 """Histories made up from a seed, to prove the checker: clean ones must pass, planted faults must be found."""
 
+from chaos.records import Evidence
+from chaos.synthetic import planted_executions, planted_history, planted_promises
 from chaos.synthetic.clean import clean
+from chaos.synthetic.surgery import PLANTS, Surgery
 
-__all__ = ["clean"]
+__all__ = ["PLANTS", "clean", "planted", "planted_executions", "planted_history", "planted_promises"]
+
+
+def planted(seed: int, name: str) -> Evidence:
+    """The clean history of this seed with one fault in it."""
+    evidence = clean(seed)
+    PLANTS[name].apply(Surgery(evidence))
+    return evidence

@@ -27,12 +27,13 @@ def _job(world: World, plan: Plan | None = None, *changes: Change, answered: boo
 
 def _schedules(world: World) -> None:
     dice = world.dice
-    _job(world, every="PT20S", overlap="allow")
+    _job(world, every="PT40S", overlap="allow")
     _job(world, Plan(http=True), every=60, overlap="allow", scheduleAt=rfc3339(BEGIN + world.between(8, 20)))
     zone = dice.choice(["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC"])
     _job(world, cronExpression=dice.choice(["* * * * *", "*/2 * * * *", "@hourly", "0-59/3 * * * *"]), timezone=zone)
-    _job(world, Plan(fails=dice.randrange(2)), cronExpression="*/30 * * * * *", overlap="allow")
-    _job(world, Plan(takes=8), every="PT7S")
+    _job(world, Plan(fails=dice.randrange(2)), cronExpression="*/50 * * * * *", overlap="allow")
+    _job(world, Plan(takes=9), every="PT8S", endsAt=rfc3339(BEGIN + 300))
+    _job(world, every="PT11S", overlap="allow", endsAt=rfc3339(BEGIN + 340))
     _job(world, Plan(takes=world.between(0.01, 2)), every=dice.choice(["PT30S", 45, "PT0M40S"]))
     _job(world, every="PT25S", endsAt=rfc3339(BEGIN + world.between(300, 500)))
     _job(world, cronExpression="*/20 * * * * *", scheduleAt=rfc3339(BEGIN + world.between(100, 500)))
@@ -40,16 +41,15 @@ def _schedules(world: World) -> None:
 
 def _edits(world: World) -> None:
     at = world.between
-    _job(
-        world, None, Change(at(320, 450), "changeJob", {"every": "PT35S", "payload": {"new": at(0, 9)}}), every="PT20S"
-    )
-    _job(world, None, Change(at(320, 450), "changeJob", {"cronExpression": "*/20 * * * * *"}), every="PT20S")
-    _job(world, None, Change(420, "pauseJob"), Change(500, "resumeJob"), every="PT15S", overlap="allow")
-    _job(world, None, Change(at(400, 500), world.dice.choice(["cancelJob", "deleteJob"])), every="PT20S")
+    slower = {"every": "PT35S", "payload": {"new": at(0, 9)}}
+    _job(world, None, Change(at(320, 450), "changeJob", slower), every="PT40S")
+    _job(world, None, Change(at(320, 450), "changeJob", {"cronExpression": "*/20 * * * * *"}), every="PT40S")
+    _job(world, None, Change(420, "pauseJob"), Change(500, "resumeJob"), every="PT25S", overlap="allow")
+    _job(world, None, Change(at(400, 500), world.dice.choice(["cancelJob", "deleteJob"])), every="PT40S")
     for happened in (True, False):
         patch = {"every": "PT50S"}
-        _job(world, None, Change(at(310, 450), "changeJob", patch, answered=False, happened=happened), every="PT30S")
-        _job(world, None, Change(at(310, 450), "pauseJob", answered=False, happened=happened), every="PT30S")
+        _job(world, None, Change(at(310, 450), "changeJob", patch, answered=False, happened=happened), every="PT45S")
+        _job(world, None, Change(at(310, 450), "pauseJob", answered=False, happened=happened), every="PT45S")
     _job(world, answered=False, every="PT30S")
     world.operation("createJob", TENANTS[0], BEGIN + 50, Outcome.UNKNOWN, body={"name": "never", "every": "PT9S"})
 
@@ -116,7 +116,7 @@ def _limits(world: World) -> None:
     stop = next(fault for fault in world.faults if fault.kind == "stop")
     submit_limited(world, stop.began - BEGIN - 1, 1, 3, Plan(takes=3, slot=1))
     submit_limited(world, world.between(400, 500), 1, 4, Plan(takes=1))
-    submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.5, 1.5)))
+    submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.8, 1.5)))
 
 
 _PARTS: tuple[Callable[[World], None], ...] = (

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from chaos.oracle import MICRO, body_of, definition_of, patched
+from chaos.oracle import MICRO, body_of, patched
 from chaos.records import Operation, Outcome
 from chaos.synthetic.execution import Ended, Plan, carry_out, new_run, record
 from chaos.synthetic.world import BEGIN, BOUNDS, LENGTH, World, rfc3339
@@ -47,7 +47,7 @@ class Pretended:
             "jobId": self.id,
             "tenant": self.tenant,
             "status": status,
-            "scheduleType": "recurring" if definition_of(standing.body).recurring else "one_time",
+            "scheduleType": _type(standing),
             "version": len(self.standings),
             "nextRunAt": None,
         }
@@ -102,3 +102,8 @@ class Pretended:
         ended = carry_out(self.world, run, handled, at, self.plan)
         if self.ended is None or ended.at > self.ended.at:
             self.ended = ended
+
+
+def _type(standing: Standing) -> str:
+    definition = standing.definition
+    return "recurring" if definition.recurring else "one_time" if definition.one_time else "on_demand"

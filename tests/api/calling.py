@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from foliot.api.app import build
 from foliot.api.operation import Services
+from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
 from world import World
@@ -103,7 +104,7 @@ async def ask(app: Starlette, method: str, address: str, content: bytes, headers
 
 def application(world: World, tenants: Tenants | None = None) -> Starlette:
     services = Services(world.control, world.insights, world.submitter, world.specs)
-    return build(services, tenants or Tenants(world.database), Health(world.database))
+    return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
 
 
 async def rows(world: World) -> dict[str, int]:

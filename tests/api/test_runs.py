@@ -82,7 +82,8 @@ async def test_a_paused_job_is_not_run_by_hand(api: Caller):
     job = await api.create()
     await api.post(f"/v1/jobs/{job['jobId']}:pause")
     answer = await api.post(f"/v1/jobs/{job['jobId']}:run")
-    assert (answer.status, answer.json["hint"]) == (409, "resume it first")
+    assert answer.status == 409
+    assert "resume" in answer.json["hint"]
 
 
 async def test_a_batch_is_accepted_in_its_order(api: Caller, world: World):

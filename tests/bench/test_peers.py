@@ -9,6 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+
 from bench.peers.__main__ import Run
 from bench.peers.adapters import PEERS
 from bench.peers.installing import CannotInstallError, _call
@@ -17,7 +18,7 @@ from bench.peers.plan import Plan
 from bench.peers.plot import plot
 from bench.peers.report import report
 from bench.peers.results import Results, describe, schedule_summary, spread, summary
-from bench.peers.tallies import Starts, Tallies, percentiles
+from bench.peers.tallies import Reader, Starts, Tallies, percentiles
 
 SVG = "{http://www.w3.org/2000/svg}"
 BY_NAME = {peer.name: peer for peer in PEERS}
@@ -50,7 +51,7 @@ def side():
 
 
 def test_a_rate_between_two_ticks_is_taken_in_proportion():
-    process = Starts(first=10.0, last=12.0, ticks=((11.0, 100), (12.0, 300)))
+    process = Starts(first=10.0, last=12.0, ticks=[(11.0, 100), (12.0, 300)])
     assert process.until(9.0) == 0
     assert process.until(10.5) == 50
     assert process.until(11.0) == 100
@@ -64,8 +65,14 @@ def test_tallies_of_all_processes_count_and_a_line_that_is_still_being_written_d
     (tmp_path / "1.jsonl").write_text(json.dumps(line) + "\n" + '{"at": 3.0, "cou')
     (tmp_path / "2.jsonl").write_text(json.dumps({**line, "count": 7, "last": 3.0, "waits": []}) + "\n")
     (tmp_path / "3.jsonl").write_text('{"at"')
-    tallies = Tallies.read(tmp_path)
+    reader = Reader(tmp_path)
+    tallies = reader.read()
     assert (tallies.count, tallies.span, tallies.waits) == (12, 2.0, [0.5])
+    with (tmp_path / "1.jsonl").open("a") as file:
+        file.write('nt": 6, "first": 1.0, "last": 2.9, "waits": [[2.0, 2.1]]}\n')
+    later = reader.read()
+    assert later.count == 13
+    assert later.waits == pytest.approx([0.5, 0.1])
 
 
 def test_handlers_on_many_threads_are_counted_right_and_read_back(side, tmp_path, monkeypatch):
@@ -77,7 +84,7 @@ def test_handlers_on_many_threads_are_counted_right_and_read_back(side, tmp_path
     for thread in threads:
         thread.join()
     tally._write()
-    assert Tallies.read(tmp_path).count == side.count_started() == 8_000
+    assert Reader(tmp_path).read().count == side.count_started() == 8_000
 
 
 def test_percentiles_are_those_of_the_values():

@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from chaos import figures, report
 from chaos.nemesis import Strike
 from chaos.records import Outcome, Phase, load
 from chaos.run import Options, run
 from chaos.verdict import check
-
-from chaos import figures, report
 
 STRIKES = [
     Strike("kill", "worker-0"),

@@ -9,11 +9,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+
 from chaos.act import Act
 from chaos.ledger import Ledger, Target, serve_reports
 from chaos.records import Effect, Phase, digest, read_lines
 from chaos.reporter import FencedOut, Reporter
-
 from foliot.kit.tasks import background
 
 

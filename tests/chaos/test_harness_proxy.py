@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
+
 from chaos.protocol import ClientStream
 from chaos.proxy import Mode, Wire
 

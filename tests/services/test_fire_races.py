@@ -31,7 +31,7 @@ async def _chunk(world: World, line) -> schedules.Fired:
     counts, weights = await firing_flows(world.firer._line, firings)
     ranks = await reserve(world.firer._ranks, counts, weights, fire.CHUNK)
     connection = await line.connection()
-    await schedules.lock_for_firing(connection, [firing.schedule for firing in firings])
+    await schedules.lock_to_fire(connection, [firing.schedule for firing in firings], wait=True)
     return await fire_chunk(connection, firings, fire.CHUNK, ranks, weights)
 
 
@@ -45,10 +45,11 @@ async def test_an_advance_is_made_by_one_of_two(world: World):
     at = await world.next_at()
     due = await due_schedules(world.firer._line, 10, at)
     move = [(due[0], Advance(at, None, None, 0, at + DAY))]
-    async with world.unfinished() as line:
-        assert len(await advance_schedules(line, move)) == 1
-        assert await advance_schedules(world.firer._line, move) == set()  # locked: left alone
-    assert await advance_schedules(world.firer._line, move) == set()  # moved on: left alone
+    async with world.database.transaction() as first:
+        assert len(await advance_schedules(first, move)) == 1
+        second = asyncio.create_task(world.firer._advance(at))
+        await world.until_waiting()
+    assert await second == 0  # it waited for its turn, and found that the schedule had moved on
     assert await world.count("firing") == 1
 
 
@@ -138,14 +139,28 @@ async def test_a_cancel_waits_for_a_chunk_in_mid_flight_and_ends_what_it_made(wo
     assert await world.value("SELECT state FROM history") == State.CANCELLED
 
 
-async def test_a_chunk_leaves_a_schedule_alone_that_is_being_edited(world: World):
+async def test_an_edit_that_hangs_holds_up_its_own_schedule_and_no_other(world: World):
     await world.job_id(every="PT24H")
-    await _open(world)
+    hanging = await world.value("SELECT id FROM schedule")
+    await world.job_id(every="PT12H")
+    await world.sql("UPDATE schedule SET cursor = cursor - interval '3 days', next_at = date_trunc('second', now())")
+    async with world.unfinished() as owner:
+        await owner.run("lock_schedules", [hanging])
+        await world.firer.run_once()
+        assert await world.sql("SELECT schedule FROM firing WHERE schedule = $1", hanging) == []
+        assert await world.count("firing") == 1
+    await world.fire()
+    assert await world.count("firing") == 2
+
+
+async def test_firing_waits_for_its_turn_behind_an_edit(world: World):
+    await world.job_id(every="PT24H")
+    at = await world.next_at()
     async with world.unfinished() as owner:
         await owner.run("lock_schedules", [await world.value("SELECT id FROM schedule")])
-        assert await world.firer._make_runs() == 0
-    assert await world.firer._make_runs() == 1
-    assert await world.count("run") == 1
+        firing = asyncio.create_task(world.firer._advance(at))
+        await world.until_waiting()
+    assert await firing == 1
 
 
 async def test_a_deserted_schedule_goes_to_rest_and_the_next_job_wakes_it(world: World):

@@ -49,7 +49,7 @@ async def test_due_runs_are_indexed_by_the_state_that_waits(world: World):
     ("name", "phrase"),
     [
         ("settle", f"SET ended_state = {State.SUCCEEDED.value} "),
-        ("settle", f"attempt + 1, {Ending.COMPLETED.value}, {State.SUCCEEDED.value}\n"),
+        ("settle", f"attempt + 1, {Ending.COMPLETED.value}, {State.SUCCEEDED.value},"),
         ("conclude", f"ending = {Ending.RELEASED.value} THEN 0"),
         ("conclude", f"gate = {Gate.CANCELLED.value} AND asked IN ({State.SCHEDULED.value}, {State.READY.value})"),
         ("conclude", f"THEN {State.CANCELLED.value} WHEN gate = {Gate.PAUSED.value}"),

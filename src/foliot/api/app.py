@@ -1,5 +1,6 @@
 """The web application: the table of operations as routes, and the pages for machines and people."""
 
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -14,15 +15,16 @@ from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
 from foliot.api.reference import page
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit import telemetry
+from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
 
 OPERATIONS: Final[tuple[Operation, ...]] = (*jobs.OPERATIONS, *runs.OPERATIONS)
 
 
-def build(services: Services, tenants: Tenants, health: Health) -> Starlette:
+def build(services: Services, tenants: Tenants, health: Health, gauges: Gauges) -> Starlette:
     described = document(OPERATIONS)
     openapi, docs = msgspec.json.encode(described), page(described)
 
@@ -37,6 +39,8 @@ def build(services: Services, tenants: Tenants, health: Health) -> Starlette:
         return Response(b'{"status":"ready"}', media_type="application/json")
 
     async def metrics(_: Request) -> Response:
+        with suppress(Unavailable):  # the counters of this process are worth telling all the same
+            await gauges.measure()
         return Response(telemetry.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi_json(_: Request) -> Response:

@@ -6,10 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from foliot.api.operation import Call, Operation, Reply
-from foliot.domain.errors import Conflict, InvalidField, NotFound
+from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import parse_priority
 from foliot.domain.ids import decode, encode
-from foliot.domain.job import Gate
 from foliot.services.insights import body_of, draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
@@ -124,8 +123,6 @@ def run_key(call: Call) -> Key | None:
 
 async def _by_hand(call: Call, row: JobRow) -> NewRun:
     body: RunByHand = call.body or RunByHand()
-    if row.gate != Gate.OPEN:
-        raise Conflict(f"the job is {Gate(row.gate).name.lower()}", "resume it first")
     spec = row.spec
     if body.priority is not None:
         spec = msgspec.structs.replace(spec, priority=parse_priority(body.priority))

@@ -91,8 +91,8 @@ class Bed:
     async def until_empty(self, patience: float = 600) -> None:
         """Wait until every run has left the hot table."""
         async with asyncio.timeout(patience):
-            while await self.value("SELECT EXISTS (SELECT FROM run WHERE id > 0)"):
-                await asyncio.sleep(0.05)  # noqa: ASYNC110 - the event would be in another process
+            while await self.value("SELECT EXISTS (SELECT FROM run WHERE id > 0)"):  # noqa: ASYNC110 - no event to await
+                await asyncio.sleep(0.05)
 
     async def wal(self) -> int:
         return int(await self.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))

@@ -11,6 +11,7 @@ from foliot.cli.shell import run_process
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.services.control import Control
+from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.submit import Submitter
@@ -27,6 +28,6 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         specs = SpecBook(database)
         submitter = Submitter(database, hints.give)
         services = Services(Control(database, specs, hints.give), Insights(database), submitter, specs)
-        app = build(services, Tenants(database), Health(database))
+        app = build(services, Tenants(database), Health(database), Gauges(database))
         async with background(submitter.run()):
             await serve(app, open_socket(settings), stop)

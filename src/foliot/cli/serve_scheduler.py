@@ -33,7 +33,7 @@ class Duty(Protocol):
 
 
 def serve_scheduler(settings: Settings) -> None:
-    run_process("scheduler", settings, partial(_scheduler, settings))
+    run_process("scheduler", settings, partial(_scheduler, settings), metrics=True)
 
 
 async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:

@@ -28,7 +28,7 @@ log = structlog.get_logger("worker")
 
 def serve_worker(app: Worker, settings: Settings | None = None) -> None:
     settings = settings or Settings.read(os.environ)
-    run_process("worker", settings, partial(_worker, settings, app))
+    run_process("worker", settings, partial(_worker, settings, app), metrics=True)
 
 
 async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:

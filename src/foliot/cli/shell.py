@@ -14,7 +14,7 @@ import uvloop
 
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
-from foliot.kit.telemetry import start_logging
+from foliot.kit.telemetry import serve_metrics, start_logging
 
 SUPERVISED: Final = "FOLIOT_SUPERVISED"
 """Set for children of `foliot up`: when their standard input ends, the supervisor is gone, and so are they."""
@@ -28,8 +28,11 @@ class Stopped(Exception):  # noqa: N818 - reads aloud
     """Told to stop before there was anything to do: a quiet end."""
 
 
-def run_process(name: str, settings: Settings, main: Main) -> None:
-    """Run `main` until it returns; SIGTERM and Ctrl-C set its `stop`. Exits with 1 if it fails, having said why."""
+def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = False) -> None:
+    """Run `main` until it returns; SIGTERM and Ctrl-C set its `stop`. Exits with 1 if it fails, having said why.
+
+    With `metrics` the process shows its own, on the port that the settings name.
+    """
     start_logging(process=name, level=settings.log_level, json=settings.log_json)
     log = structlog.get_logger("foliot")
     is_child = os.environ.pop(SUPERVISED, None) is not None  # not for what handlers may start
@@ -41,6 +44,8 @@ def run_process(name: str, settings: Settings, main: Main) -> None:
             loop.add_signal_handler(number, stop.set)
         if is_child:
             loop.add_reader(sys.stdin.fileno(), _on_parent, loop, stop)
+        if metrics and settings.metrics_port is not None:
+            _show_metrics(settings.host, settings.metrics_port)
         _tune_collector()
         status = 1
         try:
@@ -59,6 +64,14 @@ def run_process(name: str, settings: Settings, main: Main) -> None:
         else:
             log.exception("ended by an error that nobody expected")
         sys.exit(1)
+
+
+def _show_metrics(host: str, port: int) -> None:
+    try:
+        serve_metrics(host, port)
+    except OSError as error:
+        hint = "choose another port with FOLIOT_METRICS_PORT"
+        raise FoliotError(f"cannot show metrics on {host}:{port}: {error.strerror}", hint) from None
 
 
 def _ending_signals() -> list[signal.Signals]:

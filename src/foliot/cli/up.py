@@ -136,7 +136,7 @@ async def _supervise(
         # The socket stays open here while the API is away: who calls meanwhile waits instead of being turned away.
         Child(["api"], {**environment, API_SOCKET: str(door)}, descriptors=[door]),
         Child(["scheduler"], environment),
-        Child(["worker", *([app] if app else [])], environment),
+        Child(["worker", *([app] if app else [])], {**environment, **_next_port(settings)}),
     )
     async with asyncio.TaskGroup() as group:
         for child in children:
@@ -164,3 +164,8 @@ async def _keep_database(server: PostgresServer, stop: asyncio.Event) -> None:
 async def _say_when_stopping(stop: asyncio.Event) -> None:
     await stop.wait()
     log.info("stopping; runs under way may finish")
+
+
+def _next_port(settings: Settings) -> dict[str, str]:
+    """The scheduler shows its metrics on the port that was set, the worker on the one after."""
+    return {} if settings.metrics_port is None else {"FOLIOT_METRICS_PORT": str(settings.metrics_port + 1)}

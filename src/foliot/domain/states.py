@@ -31,6 +31,7 @@ class Event(StrEnum):
     FELL_DUE = "fell due"
     ADMITTED = "admitted"
     HELD = "held"
+    RESUMED = "resumed"
     CLAIMED = "claimed"
     SUCCEEDED = "succeeded"
     RETRIED = "retried"
@@ -50,6 +51,7 @@ TRANSITIONS: Final = MappingProxyType(
         (State.SCHEDULED, Event.HELD): State.BLOCKED,
         (State.SCHEDULED, Event.CANCELLED): State.CANCELLED,
         (State.BLOCKED, Event.ADMITTED): State.READY,
+        (State.BLOCKED, Event.RESUMED): State.SCHEDULED,
         (State.BLOCKED, Event.CANCELLED): State.CANCELLED,
         (State.READY, Event.CLAIMED): State.RUNNING,
         (State.READY, Event.HELD): State.BLOCKED,
@@ -61,6 +63,7 @@ TRANSITIONS: Final = MappingProxyType(
         (State.RUNNING, Event.LAPSED): State.READY,
         (State.RUNNING, Event.DIED): State.DEAD,
         (State.RUNNING, Event.VANISHED): State.UNKNOWN,
+        (State.RUNNING, Event.HELD): State.BLOCKED,
         (State.RUNNING, Event.CANCELLED): State.CANCELLED,
         (State.DEAD, Event.REPLAYED): State.READY,
         (State.DEAD, Event.DISCARDED): State.DISCARDED,

@@ -20,6 +20,8 @@ class Settings(NamedTuple):
     """FOLIOT_HOST: the address the API listens on."""
     port: int
     """FOLIOT_PORT: the port the API listens on."""
+    metrics_port: int | None
+    """FOLIOT_METRICS_PORT: where a scheduler or worker shows its metrics; the API shows its own at /metrics."""
     log_level: str
     """FOLIOT_LOG_LEVEL: debug, info, warning or error."""
     log_json: bool
@@ -34,11 +36,13 @@ class Settings(NamedTuple):
         level = environment.get("FOLIOT_LOG_LEVEL", "info").lower()
         if level not in {"debug", "info", "warning", "error"}:
             raise ValueError(f"FOLIOT_LOG_LEVEL={level}: use debug, info, warning or error")
+        metrics = environment.get("FOLIOT_METRICS_PORT")
         return cls(
             home=Path(environment.get("FOLIOT_HOME") or ".foliot").absolute(),
             database_url=environment.get("FOLIOT_DATABASE_URL") or None,
             host=environment.get("FOLIOT_HOST") or "127.0.0.1",
-            port=_port(environment.get("FOLIOT_PORT") or str(DEFAULT_PORT)),
+            port=_port("FOLIOT_PORT", environment.get("FOLIOT_PORT") or str(DEFAULT_PORT)),
+            metrics_port=_port("FOLIOT_METRICS_PORT", metrics) if metrics else None,
             log_level=level,
             log_json=environment.get("FOLIOT_LOG_JSON", "") == "1",
             postgres_bin=_path(environment.get("FOLIOT_POSTGRES_BIN")),
@@ -46,9 +50,9 @@ class Settings(NamedTuple):
         )
 
 
-def _port(text: str) -> int:
+def _port(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 65_536):
-        raise ValueError(f"FOLIOT_PORT={text}: a port is a number from 0 to 65535")
+        raise ValueError(f"{name}={text}: a port is a number from 0 to 65535")
     return int(text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from typing import Any, Final, TextIO
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 
 REGISTRY: Final = CollectorRegistry()
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -45,6 +45,11 @@ OVERDUE_SCHEDULES: Final = Gauge(
 def exposition() -> bytes:
     """All metrics in Prometheus' text format."""
     return generate_latest(REGISTRY)
+
+
+def serve_metrics(host: str, port: int) -> None:
+    """Show the metrics at http://host:port/metrics, from a thread of its own."""
+    start_http_server(port, host, REGISTRY)
 
 
 def start_logging(*, process: str, level: str = "info", json: bool = False, stream: TextIO | None = None) -> None:

@@ -146,11 +146,13 @@ class Control:
 
     async def _insert(self, connection: Connection, spec: SpecRef, draft: Draft) -> JobRow:
         schedule = await jobs.find_schedule(connection, draft)
-        locked = await jobs.lock_schedules(connection, [schedule])
-        (job, run), now = await jobs.draw_ids(connection, 2)
+        (job, run), _ = await jobs.draw_ids(connection, 2)
         one_time = run if draft.kind is Kind.ONE_TIME else None
         if not await jobs.insert_job(connection, job, spec, draft, schedule, one_time):
             raise Conflict(f"there is a job with the key {draft.key!r} already", "PUT it by its key to change it")
+        # Nobody knows the job yet, so its row may come before the lock, which all jobs of a schedule queue up for.
+        locked = await jobs.lock_schedules(connection, [schedule])
+        now = await jobs.clock(connection)
         await self._begin(connection, job, spec, draft, locked.get(schedule), one_time, now)
         return await self._read(connection, spec.tenant, job)
 

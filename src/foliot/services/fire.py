@@ -8,6 +8,7 @@ from foliot.domain.schedule import Recurrence, parse_key
 from foliot.kit import telemetry
 from foliot.store.database import Database
 from foliot.store.dispatch import reserve
+from foliot.store.recovery import is_contended
 from foliot.store.schedules import (
     DueSchedule,
     OpenFiring,
@@ -15,7 +16,7 @@ from foliot.store.schedules import (
     due_schedules,
     fire_chunk,
     firing_flows,
-    lock_for_firing,
+    lock_to_fire,
     open_firings,
     rest_schedules,
     seconds_to_next_fire,
@@ -31,14 +32,24 @@ class Firer:
     """Any number of these may run: the cursor's compare-and-set and the firing's progress decide who fires what."""
 
     def __init__(self, database: Database) -> None:
-        self._line = database.line(hot=False)
+        self._line = database.line(hot=False, lock_timeout="300ms")
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
         self._abreast = MOST_SCHEDULES
 
     async def run_once(self, now: datetime | None = None) -> int:
-        """Advance what has come up and do one chunk of open firings; how much there was to do."""
-        return await self._advance(now) + await self._make_runs()
+        """Advance what has come up and do one chunk of open firings; how much there was to do.
+
+        Edits are waited for, so that a stream of them cannot starve a schedule, but not for long: one that hangs must
+        not hold up the others.
+        """
+        for wait in (True, False):
+            try:
+                return await self._advance(now, wait=wait) + await self._make_runs(wait=wait)
+            except Exception as error:
+                if not is_contended(error):
+                    raise
+        return 0
 
     async def pause(self, longest: float = 1.0) -> float:
         """Seconds to the next instant, at most `longest`."""
@@ -49,12 +60,14 @@ class Firer:
         await self._line.close()
         await self._ranks.close()
 
-    async def _advance(self, now: datetime | None) -> int:
+    async def _advance(self, now: datetime | None, *, wait: bool = True) -> int:
         due = await due_schedules(self._line, MOST_SCHEDULES, now)
         moves = [(schedule, self._decide(schedule, now)) for schedule in due]
         if not moves:
             return 0
-        moved = await advance_schedules(self._line, moves)
+        async with self._line.borrow(atomic=True) as connection:
+            locked = await lock_to_fire(connection, [schedule.id for schedule in due], wait=wait)
+            moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked])
         for schedule, move in moves:
             if schedule.id in moved:
                 telemetry.OCCURRENCES_MISSED.inc(move.missed)
@@ -71,7 +84,7 @@ class Firer:
             recurrence = self._known[due.key] = parse_key(due.key)
         return advance(recurrence, next_at=due.next_at, now=now or due.now)
 
-    async def _make_runs(self) -> int:
+    async def _make_runs(self, *, wait: bool = True) -> int:
         found = await open_firings(self._line, self._abreast, CHUNK)
         if not found:
             return 0
@@ -81,7 +94,7 @@ class Firer:
         counts, weights = await firing_flows(self._line, firings)
         ranks = await reserve(self._ranks, counts, weights, CHUNK)
         async with self._line.borrow(atomic=True) as connection:
-            locked = await lock_for_firing(connection, [firing.schedule for firing in firings])
+            locked = await lock_to_fire(connection, [firing.schedule for firing in firings], wait=wait)
             mine = [firing for firing in firings if firing.schedule in locked]
             if not mine:
                 return 0

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from foliot.domain.errors import Unavailable
+from foliot.domain.errors import Conflict, Unavailable
 from foliot.kit import telemetry
 from foliot.kit.signals import DUE, READY
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
-from foliot.store.submission import Answer, NewRun, Once, enqueue, first_answer, plan, remember
+from foliot.store.submission import Answer, NewRun, Once, enqueue, first_answer, hold_open, plan, remember
 
 LARGEST_COMMIT = 2_000
 """Runs gathered into one commit; a single larger call is committed whole, by itself."""
@@ -126,7 +126,8 @@ class Submitter:
         ranks = await reserve(self._ranks, counts, {run.spec.tenant: run.spec.weight for run in now}, len(runs))
         ids = iter(ranks.ids)
         minted = [[next(ids) for _ in call.runs] for call in calls]
-        atomic = 0 < len(now) < len(runs) or any(call.key for call in calls)
+        alone = len(now) in {0, len(runs)} and all(run.job is None for run in runs)
+        atomic = not alone or any(call.key for call in calls)
         async with self._writes.borrow(atomic=atomic) as connection:
             repeated = await self._remember(connection, calls, minted)
             rows = [
@@ -135,6 +136,8 @@ class Submitter:
                 if answer is None
                 for run, id_ in zip(call.runs, numbers, strict=True)
             ]
+            if fresh := {run.job for run, _ in rows if run.job is not None}:
+                await _refuse_closed(connection, fresh)
             if at_once := [row for row in rows if row[0].starts_now]:
                 taken = [ranks.take(run.spec.flow) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
@@ -173,3 +176,10 @@ class Submitter:
         if name not in known and first == index:
             return None
         return first_answer(known.get(name, once.answer), call.key.fingerprint)
+
+
+async def _refuse_closed(connection: Connection, jobs: set[int]) -> None:
+    if await hold_open(connection, jobs) != jobs:
+        raise Conflict(
+            "the job is paused or cancelled", "resume a paused job first; instead of a cancelled one, make another"
+        )

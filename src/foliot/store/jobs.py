@@ -24,6 +24,11 @@ async def draw_ids(connection: Connection, count: int) -> tuple[range, datetime]
     return mint(Block(row["block"], row["at"]), count), row["at"]
 
 
+async def clock(connection: Connection) -> datetime:
+    """The database's clock. Asked after a lock was granted, it is later than everything that the lock kept apart."""
+    return await connection.fetchval(SQL["clock"])  # type: ignore[no-any-return]
+
+
 class Standing(NamedTuple):
     """What of a job must be known, under its lock, to change it."""
 

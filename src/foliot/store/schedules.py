@@ -23,10 +23,16 @@ async def due_schedules(line: Line, limit: int, now: datetime | None = None) -> 
     return [DueSchedule(*row) for row in await line.fetch("due_schedules", now, limit)]
 
 
-async def advance_schedules(line: Line, moves: Sequence[tuple[DueSchedule, Advance]]) -> set[int]:
+async def lock_to_fire(connection: Connection, schedules: Sequence[int], *, wait: bool) -> set[int]:
+    """Lock schedules against edits, in a statement of its own: what follows must see an edit that was waited for."""
+    name = "lock_to_fire" if wait else "lock_free_to_fire"
+    return {row["id"] for row in await connection.fetch(SQL[name], sorted(set(schedules)))}
+
+
+async def advance_schedules(connection: Connection, moves: Sequence[tuple[DueSchedule, Advance]]) -> set[int]:
     """Move cursors and open firings; returns the schedules that were still where we saw them."""
-    rows = await line.fetch(
-        "advance_schedules",
+    rows = await connection.fetch(
+        SQL["advance_schedules"],
         [due.id for due, _ in moves],
         [due.next_at for due, _ in moves],
         [advance.through for _, advance in moves],
@@ -70,10 +76,6 @@ class Fired(NamedTuple):
     skipped: int
 
 
-async def lock_for_firing(connection: Connection, schedules: Sequence[int]) -> set[int]:
-    return {row["id"] for row in await connection.fetch(SQL["lock_for_firing"], sorted(set(schedules)))}
-
-
 async def fire_chunk(
     connection: Connection, firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, weights: dict[int, int]
 ) -> Fired:
@@ -98,9 +100,7 @@ async def fire_chunk(
 
 async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> None:
     """Stop firing schedules that nobody will need again; the next job that wants one wakes it."""
-    # Locked in a statement of its own: the check needs a snapshot that sees a job which subscribed meanwhile.
-    locked = await connection.fetch(SQL["lock_to_rest"], sorted(set(schedules)))
-    await connection.fetch(SQL["rest_schedules"], [row["id"] for row in locked])
+    await connection.fetch(SQL["rest_schedules"], await lock_to_fire(connection, schedules, wait=False))
 
 
 async def seconds_to_next_fire(line: Line) -> float | None:

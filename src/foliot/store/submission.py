@@ -1,6 +1,6 @@
 """Writing down what is to run: now, soon, or far from now; once per key."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -28,6 +28,11 @@ class NewRun(NamedTuple):
     @property
     def starts_now(self) -> bool:
         return self.due is None and self.delay is None
+
+
+async def hold_open(connection: Connection, jobs: Iterable[int]) -> set[int]:
+    """Those of these jobs whose gate is open; it stays open until the transaction ends."""
+    return {row["id"] for row in await connection.fetch(SQL["hold_open"], sorted(jobs))}
 
 
 async def enqueue(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int], ranks: Sequence[int]) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from foliot.store.database import Line
+from foliot.store.database import Database, Line
 
 KEY_LIFE: Final = timedelta(hours=24)
 
@@ -27,10 +27,10 @@ class Gauges(NamedTuple):
     overdue_schedules: int
 
 
-async def gauges(line: Line) -> Gauges:
-    (row,) = await line.fetch("gauges")
+async def gauges(database: Database) -> Gauges:
+    (row,) = await database.fetch("gauges")
     return Gauges(row["dead_letters"], row["overdue_schedules"])
 
 
-async def ready_per_queue(line: Line) -> dict[str, int]:
-    return {row["queue"]: row["runs"] for row in await line.fetch("ready_per_queue")}
+async def ready_per_queue(database: Database) -> dict[str, int]:
+    return {row["queue"]: row["runs"] for row in await database.fetch("ready_per_queue")}

@@ -234,7 +234,8 @@ CREATE TABLE history (
     attempt       smallint NOT NULL,
     ending        smallint NOT NULL,
     state         smallint NOT NULL,
-    error         text
+    error         text,
+    target        bytea                                         -- what varied per run: the address that was called
 ) PARTITION BY RANGE (finished_at);
 CREATE INDEX history_run ON history (tenant, run);
 CREATE INDEX history_job ON history (job, run) WHERE job IS NOT NULL;

@@ -67,14 +67,14 @@ WITH held AS MATERIALIZED (
     DELETE FROM run USING unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[])
                           AS x(run, fence, position, started_at), held
      WHERE held.id = x.fence AND held.runs[x.position] = x.run AND run.id = x.run AND run.fence < held.id
-    RETURNING run.id, run.job, run.origin, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt,
+    RETURNING run.id, run.job, run.origin, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt, run.target,
               x.started_at, x.fence
 ), ended AS (
     UPDATE job SET ended_state = 4 FROM gone WHERE gone.origin = 1 AND job.id = gone.job
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
-                         ending, state)
-    SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), $1, fence, tenant, spec, attempt + 1, 1, 4
+                         ending, state, target)
+    SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), $1, fence, tenant, spec, attempt + 1, 1, 4, target
       FROM gone
     RETURNING 1
 )
@@ -124,11 +124,11 @@ WITH held AS MATERIALIZED (
     UPDATE job SET ended_state = gone.next_state FROM gone WHERE gone.origin = 1 AND job.id = gone.job
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
-                         ending, state, error)
+                         ending, state, error, target)
     SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, claim, tenant, spec,
            attempt + CASE WHEN ending = 8 THEN 0 ELSE 1 END,
            CASE WHEN ending = 8 AND began IS NULL THEN 0 ELSE ending END, next_state,
-           coalesce(error, CASE WHEN next_state = 6 AND gate = 2 THEN 'the job was cancelled' END)
+           coalesce(error, CASE WHEN next_state = 6 AND gate = 2 THEN 'the job was cancelled' END), target
       FROM covered WHERE ending <> 8 OR began IS NOT NULL OR next_state = 6
 )
 SELECT count(*) FROM covered

@@ -57,10 +57,11 @@ WITH orphan AS MATERIALIZED (
     UPDATE job SET ended_state = gone.next_state FROM gone WHERE gone.origin = 1 AND job.id = gone.job
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
-                         ending, state, error)
+                         ending, state, error, target)
     SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), worker, claim, tenant, spec, attempt + began,
            CASE WHEN began = 1 THEN 5 ELSE 0 END, next_state,
-           CASE WHEN began = 1 THEN 'the worker died while running this attempt' ELSE 'the job was cancelled' END
+           CASE WHEN began = 1 THEN 'the worker died while running this attempt' ELSE 'the job was cancelled' END,
+           target
       FROM covered WHERE began = 1 OR next_state = 6
 ), forgotten AS (
     DELETE FROM claim USING orphan WHERE claim.id = orphan.id RETURNING 1

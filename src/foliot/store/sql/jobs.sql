@@ -4,6 +4,9 @@ SELECT id, name FROM job WHERE id = ANY ($1::bigint[])
 -- :name draw_id
 SELECT nextval('id_block') AS block, clock_timestamp() AS at
 
+-- :name clock
+SELECT clock_timestamp()
+
 -- :name insert_job
 INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11::jsonb, $12)
@@ -45,7 +48,8 @@ SELECT id FROM schedule WHERE key = $1
 INSERT INTO schedule (key, cursor) VALUES ($1, clock_timestamp()) ON CONFLICT (key) DO NOTHING
 
 -- :name lock_schedules
-SELECT id, key, cursor, next_at FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE
+SELECT id, key, cursor, next_at FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id
+   FOR NO KEY UPDATE
 
 -- :name wake_schedule
 UPDATE schedule SET cursor = $2, next_at = $3 WHERE id = $1 AND next_at IS NULL

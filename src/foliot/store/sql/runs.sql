@@ -9,7 +9,7 @@ SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint
   FROM timer t JOIN spec ON spec.id = t.spec WHERE t.tenant = $1 AND t.id = $2
 UNION ALL
 (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state, h.error,
-        d.target, d.payload, h.worker
+        h.target, d.payload, h.worker
    FROM history h JOIN spec ON spec.id = h.spec LEFT JOIN dead_letter d ON d.id = h.run
   WHERE h.tenant = $1 AND h.run = $2 AND h.state > 3 ORDER BY h.finished_at DESC LIMIT 1)
 LIMIT 1
@@ -18,20 +18,21 @@ LIMIT 1
 -- Newest first. Each branch stops at the limit, so a page costs a page whatever lies behind it.
 SELECT * FROM (
     (SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at,
-            r.attempt, r.state, NULL::text AS error, NULL::bigint AS worker
+            r.attempt, r.state, NULL::text AS error, NULL::bigint AS worker, r.target
        FROM live_run r
       WHERE r.tenant = $1 AND r.id < $2 AND ($3::bigint IS NULL OR r.job = $3)
         AND ($4::int[] IS NULL OR r.state = ANY ($4))
       ORDER BY r.id DESC LIMIT $5)
     UNION ALL
-    (SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL
+    (SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL,
+            t.target
        FROM timer t JOIN spec ON spec.id = t.spec
       WHERE t.tenant = $1 AND t.id < $2 AND ($3::bigint IS NULL OR t.job = $3)
         AND ($4::int[] IS NULL OR 0 = ANY ($4))
       ORDER BY t.id DESC LIMIT $5)
     UNION ALL
     (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state,
-            h.error, h.worker
+            h.error, h.worker, h.target
        FROM history h JOIN spec ON spec.id = h.spec
       WHERE h.tenant = $1 AND h.run < $2 AND ($3::bigint IS NULL OR h.job = $3) AND h.state > 3
         AND ($4::int[] IS NULL OR h.state = ANY ($4))

@@ -13,6 +13,10 @@ INSERT INTO timer (id, tenant, spec, job, origin, scheduled_at, due_at, target, 
 SELECT id, tenant, spec, job, origin, due_at, due_at, target, payload
   FROM asked WHERE due_at > now() + interval '1 minute'
 
+-- :name hold_open
+-- A pause or cancel in mid-transaction is waited for; one that comes later finds the new run.
+SELECT id FROM job WHERE id = ANY ($1::bigint[]) AND gate = 0 ORDER BY id FOR KEY SHARE
+
 -- :name remember
 -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
 INSERT INTO idempotency (tenant, key, fingerprint, answer)

@@ -1,0 +1,152 @@
+"""Planted faults of S1 to S4: what was promised is lost, silent, or there twice."""
+
+from chaos.oracle import seconds
+from chaos.records import Phase
+from chaos.synthetic.surgery import Surgery, plant
+from chaos.synthetic.world import QUIET
+
+
+@plant("S1 run")
+def _(it: Surgery) -> None:
+    it.erase(it.plain_run())
+
+
+@plant("S1 job")
+def _(it: Surgery) -> None:
+    job = it.job_with("every", "overlap")
+    it.dump.jobs[it.tenant_of(job)].remove(job)
+
+
+@plant("S1 change")
+def _(it: Surgery) -> None:
+    """The edit was acknowledged, and the old definition came back."""
+    edit = next(each for each in it.answered("changeJob") if "every" in (each.body or {}))
+    next(row for row in it.jobs() if row["jobId"] == edit.job)["every"] = "PT40S"
+
+
+@plant("S2 unfinished")
+def _(it: Surgery) -> None:
+    run = it.plain_run()
+    it.forget(run, row=False, phases=(Phase.END,))
+    run |= {"status": "running", "state": "running", "finishedAt": None}
+
+
+@plant("S2 gone")
+def _(it: Surgery) -> None:
+    it.forget(it.plain_run(), phases=(Phase.END,))
+
+
+@plant("S2 failed without a failure")
+def _(it: Surgery) -> None:
+    run = it.plain_run()
+    it.forget(run, row=False, phases=tuple(Phase))
+    run |= {"status": "failed", "state": "dead", "attempts": 0}
+
+
+@plant("S2 cancelled by nobody")
+def _(it: Surgery) -> None:
+    run = it.plain_run()
+    it.forget(run, row=False, phases=tuple(Phase))
+    run |= {"status": "cancelled", "state": "cancelled", "attempts": 0}
+
+
+@plant("S2 not quiet")
+def _(it: Surgery) -> None:
+    it.dump.quiet = False
+
+
+@plant("S3 silence")
+def _(it: Surgery) -> None:
+    it.erase(it.occurrences(it.job_with("every", "overlap"))[1])
+
+
+@plant("S3 silence at the edge of an edit")
+def _(it: Surgery) -> None:
+    """The last instant of the old definition falls between the two."""
+    edit = next(each for each in it.answered("changeJob") if "every" in (each.body or {}))
+    old = [row for row in it.runs() if row["jobId"] == edit.job and seconds(row["scheduledAt"]) < edit.invoked - 0.5]
+    it.erase(max(old, key=lambda row: str(row["scheduledAt"])))
+
+
+@plant("S3 silence after a resume")
+def _(it: Surgery) -> None:
+    resume = it.answered("resumeJob")[0]
+    new = [row for row in it.runs() if row["jobId"] == resume.job and seconds(row["scheduledAt"]) > resume.completed]
+    it.erase(min(new, key=lambda row: str(row["scheduledAt"])))
+
+
+@plant("S3 missed in quiet times")
+def _(it: Surgery) -> None:
+    job = it.job_with("every", "overlap")
+    run = it.occurrences(job)[1]
+    it.erase(run)
+    at = seconds(run["scheduledAt"])
+    it.dump.missed[it.tenant_of(job)].append({"job": job["jobId"], "from": at, "through": at})
+
+
+@plant("S3 latest not caught up")
+def _(it: Surgery) -> None:
+    """The whole gap is recorded as missed, the latest instant too."""
+    for rows in it.dump.missed.values():
+        for gap in rows:
+            later = [row for row in it.runs() if row["jobId"] == gap["job"] and row["status"] != "skipped"]
+            caught_up = [row for row in later if seconds(row["createdAt"]) - seconds(row["scheduledAt"]) > 30]
+            following = [row for row in later if row not in caught_up and seconds(row["scheduledAt"]) > gap["through"]]
+            skips = [row for row in it.runs() if row["jobId"] == gap["job"] and row["status"] == "skipped"]
+            if len(caught_up) == 1 and following and not skips:
+                it.erase(caught_up[0])
+                gap["through"] = seconds(caught_up[0]["scheduledAt"])
+                return
+    raise LookupError("nothing was caught up")
+
+
+@plant("S3 skipped although overlap is allowed")
+def _(it: Surgery) -> None:
+    run = it.occurrences(it.job_with("every", "overlap"))[1]
+    it.forget(run, row=False, phases=tuple(Phase))
+    run |= {"status": "skipped", "attempts": 0, "finishedAt": run["createdAt"]}
+
+
+@plant("S3 skipped although nothing was going")
+def _(it: Surgery) -> None:
+    run = it.occurrences(it.job_with("every"))[1]
+    it.forget(run, row=False, phases=tuple(Phase))
+    run |= {"status": "skipped", "attempts": 0, "finishedAt": run["createdAt"]}
+
+
+@plant("S3 one-time")
+def _(it: Surgery) -> None:
+    jobs = {row["jobId"] for row in it.jobs() if row["scheduleType"] == "one_time" and row["status"] == "pending"}
+    it.erase(next(row for row in it.runs() if row["jobId"] in jobs and row["status"] == "completed"))
+
+
+@plant("S4 instant")
+def _(it: Surgery) -> None:
+    it.copy(it.occurrences(it.job_with("every", "overlap"))[1], "run_twin", 0.3)
+
+
+@plant("S4 instant, one of them skipped")
+def _(it: Surgery) -> None:
+    run = it.occurrences(it.job_with("every", "overlap"))[1]
+    again = {**run, "runId": "run_twin", "status": "skipped", "attempts": 0}
+    it.dump.runs[it.tenant_of(run)].append(again)
+
+
+@plant("S4 key")
+def _(it: Surgery) -> None:
+    """The repetition of an acknowledged call made another run."""
+    repeat = next(each for each in it.answered("createRun")[::-1] if each.key and each.invoked > QUIET - 80)
+    first = next(row for row in it.runs() if row["runId"] == (repeat.answer or {})["runId"])
+    it.copy(first, "run_twin", 0.5)
+    repeat.answer = {"runId": "run_twin"}
+
+
+@plant("S4 run")
+def _(it: Surgery) -> None:
+    it.copy(it.plain_run(), "run_twin", 0.5)
+
+
+@plant("S4 job")
+def _(it: Surgery) -> None:
+    job = it.job_with("scheduleAt")
+    it.dump.jobs[it.tenant_of(job)].append({**job, "jobId": "job_twin"})

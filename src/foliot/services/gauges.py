@@ -1,0 +1,30 @@
+"""The gauges that people watch: read from the database when somebody looks, so every API process tells the same."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from foliot.kit import telemetry
+from foliot.store import upkeep
+from foliot.store.database import Database
+
+FRESH_FOR: Final = 5.0
+"""Seconds: several scrapers cost no more than one."""
+
+
+class Gauges:
+    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._measured = float("-inf")
+
+    async def measure(self) -> None:
+        """Bring the gauges up to date."""
+        if self._monotonic() - self._measured < FRESH_FOR:
+            return
+        self._measured = self._monotonic()
+        gauges = await upkeep.gauges(self._database)
+        telemetry.DEAD_LETTERS.set(gauges.dead_letters)
+        telemetry.OVERDUE_SCHEDULES.set(gauges.overdue_schedules)
+        for queue, runs in (await upkeep.ready_per_queue(self._database)).items():
+            telemetry.READY_RUNS.labels(queue).set(runs)

@@ -1,0 +1,95 @@
+"""What the checker says, and that it shares nothing with what it checks."""
+
+import ast
+import sys
+from pathlib import Path
+
+import chaos
+from chaos.records import Fault, Outcome
+from chaos.synthetic import clean, planted
+from chaos.verdict import check
+
+HERE = Path(chaos.__file__).parent
+OURS = ["oracle.py", "cron.py", "timeline.py", "verdict.py", "slice.py", "records.py", "check/*.py", "synthetic/*.py"]
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_the_checker_imports_nothing_of_the_product_nor_of_the_harness():
+    allowed = {"chaos.records", "chaos.oracle", "chaos.cron", "chaos.timeline", "chaos.slice", "chaos"}
+    for path in (path for pattern in OURS for path in sorted(HERE.glob(pattern))):
+        for name in imports(path):
+            ours = name in allowed or name.startswith(("chaos.check", "chaos.synthetic"))
+            foreign = name.partition(".")[0] not in sys.stdlib_module_names | {"msgspec"}
+            assert ours or not foreign, f"{path.name} imports {name}"
+
+
+def test_a_verdict_names_seed_check_and_events_of_a_violation():
+    verdict = check(planted(7, "S6 zombie"))
+    told = next(each for each in verdict.findings if each.finding.check == "S6")
+    page = verdict.to_markdown()
+    assert verdict.violations == 1
+    assert "1 violations, seed 7" in page
+    assert f"S6 zombie: {told.finding.run}" in page
+    assert all(told.finding.run in line for line in told.events if "ledger" in line)
+    assert [line.split()[0] for line in told.events] == sorted(line.split()[0] for line in told.events)
+
+
+def test_a_slice_shows_the_fault_beside_what_it_did():
+    told = check(planted(7, "S8 begun twice")).findings[0]
+    assert any(" fault " in line for line in told.events)
+    assert any("ledger start" in line for line in told.events)
+    assert any("client createRun ok" in line for line in told.events)
+
+
+def test_a_slice_is_short_however_long_the_story():
+    assert max(len(each.events) for each in check(planted(7, "S3 silence")).findings) <= 41
+
+
+def test_a_verdict_is_json_that_machines_can_read():
+    assert b'"violations": 0' in check(clean(1)).to_json()
+
+
+def test_measures_that_miss_their_target_are_no_violations():
+    evidence = clean(1)
+    for effect in evidence.effects:
+        if effect.job is None:
+            effect.at += 25.0  # everything is late, and nothing is wrong
+    evidence.effects.sort(key=lambda effect: effect.at)
+    verdict = check(evidence)
+    assert verdict.counts["L1"] == 1
+
+
+def test_availability_leaves_declared_outages_of_the_database_out():
+    evidence = clean(1)
+    for operation in evidence.operations:
+        operation.outcome = Outcome.UNKNOWN
+    assert check(evidence).measures["L6"]["answered"] == 0
+    everything = Fault(kind="postgresStop", target="postgres", began=0, ended=9e9)
+    evidence.faults.append(everything)
+    assert check(evidence).measures["L6"]["calls"] == 0
+
+
+def test_recovery_is_measured_from_the_kill_to_the_next_start():
+    worst = check(clean(2)).measures["L2"]["kill worker"]["restart"]
+    assert 15 < worst < 20
+
+
+def test_runs_whose_attempts_were_not_read_are_not_judged_by_them():
+    evidence = clean(1)
+    evidence.dump.attempts = {}
+    assert check(evidence).counts["S12"] > 0
+    evidence.settings["attempts"] = "some"
+    assert check(evidence).counts["S12"] == 0
+
+
+def test_instants_after_the_cut_off_are_not_judged():
+    evidence = planted(1, "S3 silence")
+    evidence.dump.taken -= 250
+    assert check(evidence).counts["S3"] == 0
