@@ -44,7 +44,7 @@ async def _is_busy(api: Api, tenant: str) -> bool:
 
 async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicious: set[str]) -> Dump:
     """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
-    found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=topology.watch.missed(), quiet=quiet)
+    found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await topology.watch.missed(), quiet=quiet)
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")

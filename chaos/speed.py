@@ -1,6 +1,7 @@
 """How long the checker takes for a large history: `python -m chaos.speed [effects]`.
 
-3,000,000 effects of 1,000,000 runs (100,000 of them of 200 recurring jobs), every attempt in the dump.
+3,000,000 effects of 1,000,000 runs (100,000 of them of 200 recurring jobs), every attempt in the dump: 23 s of CPU and
+2.7 GB on the two-core machine (36 s by the clock, beside a test suite that took the rest).
 """
 
 import random

@@ -1,8 +1,7 @@
 """Looks at the database, past every wire, for the little that the API does not tell."""
 
 import asyncio
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import asyncpg
 
@@ -12,33 +11,25 @@ from foliot.wire.codec import rfc3339
 
 TROUBLE: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError)
 _MISSED: Final = """
-SELECT tenant.name AS tenant, subscription.job,
-       greatest(firing.at, subscription.after + interval '1 microsecond') AS since,
-       least(firing.through, subscription.until) AS through
-  FROM foliot.firing JOIN foliot.subscription USING (schedule) JOIN foliot.tenant ON tenant.id = subscription.tenant
- WHERE firing.missed AND firing.through > subscription.after AND firing.at <= subscription.until
+SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + interval '1 microsecond') AS since,
+       least(firing.through, owned.until) AS through
+  FROM foliot.firing
+  JOIN (SELECT schedule, job, tenant, after, until FROM foliot.subscription
+        UNION ALL
+        SELECT schedule, job, tenant, after, until FROM foliot.past_subscription) AS owned USING (schedule)
+  JOIN foliot.tenant ON tenant.id = owned.tenant
+ WHERE firing.missed AND firing.through > owned.after AND firing.at <= owned.until
+ ORDER BY 1, 2, 3
 """
 
 
-class Missed(NamedTuple):
-    tenant: str
-    job: int
-    since: datetime
-    through: datetime
-
-
 class Watch:
-    """Remembers which worker is which process, and whose instants were missed.
-
-    Both must be looked at all the time: a schedule's missed ranges stay on record, but whose they were is forgotten
-    with the subscription that ends when its job is changed or cancelled.
-    """
+    """Remembers which worker is which process, and asks at the end whose instants were missed."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self.worker_ids: dict[int, str] = {}
         """Foliot's own name of each worker, by process: it registers under `host:pid`."""
-        self._missed: set[Missed] = set()
 
     async def connect(self) -> Any:
         return await asyncpg.connect(self._server.dsn, timeout=5, command_timeout=60)
@@ -58,14 +49,14 @@ class Watch:
     async def _look(self, connection: Any) -> None:
         for row in await connection.fetch("SELECT id, name FROM foliot.worker"):
             self.worker_ids[int(row["name"].rpartition(":")[2])] = encode("wrk", row["id"])
-        for row in await connection.fetch(_MISSED):
-            self._missed.add(Missed(row["tenant"], row["job"], row["since"], row["through"]))
 
-    def missed(self) -> dict[str, list[dict[str, Any]]]:
+    async def missed(self) -> dict[str, list[dict[str, Any]]]:
         """By tenant, as the API may give them one day."""
+        connection = await self.connect()
         found: dict[str, list[dict[str, Any]]] = {}
-        for each in sorted(self._missed):
-            found.setdefault(each.tenant, []).append(
-                {"job": encode("job", each.job), "from": rfc3339(each.since), "through": rfc3339(each.through)}
+        for row in await connection.fetch(_MISSED):
+            found.setdefault(row["tenant"], []).append(
+                {"job": encode("job", row["job"]), "from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
             )
+        await connection.close()
         return found

@@ -133,7 +133,7 @@ async def subscribe(
 async def unsubscribe(connection: Connection, job: int, now: datetime, *, closed: bool) -> None:
     """Instants up to `now` stay with the definition that had them; if `closed`, those still to be fired are skipped."""
     await connection.execute(SQL["end_subscription"], job, now, closed)
-    await connection.execute(SQL["remove_idle_subscription"], job, now)
+    await connection.execute(SQL["retire_subscription"], job, now)
 
 
 async def take_back_run(connection: Connection, run: int) -> bool:

@@ -7,7 +7,12 @@ from foliot.store.database import Database, Line
 
 KEY_LIFE: Final = timedelta(hours=24)
 
-_REMOVALS: Final = ("remove_dead_workers", "remove_ended_subscriptions", "remove_old_firings")
+_REMOVALS: Final = (
+    "remove_dead_workers",
+    "retire_ended_subscriptions",
+    "remove_old_firings",
+    "remove_past_subscriptions",
+)
 
 
 async def make_history_leaves(line: Line) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -14,6 +14,7 @@ from foliot.domain.errors import FoliotError
 from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
+from foliot.kit.clock import steady
 from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import HEARTBEAT, LEASE
@@ -61,7 +62,7 @@ class WorkerProcess:
         self._wake = asyncio.Event()
         self._done = asyncio.Event()
         self._gave_up = asyncio.Event()
-        self._lease_ends = datetime.min.replace(tzinfo=UTC)
+        self._lease_ends = float("-inf")
         self._in_doubt = asyncio.Event()
         self._renewed = asyncio.Event()
 
@@ -91,9 +92,9 @@ class WorkerProcess:
         lanes: list[int] = []
 
         async def register() -> int:
-            asked = datetime.now(UTC)
+            asked = steady()
             lanes[:] = await self._carrier.register(self._options.queues, self._options.groups)
-            self._hold(asked + LEASE)
+            self._hold(asked + LEASE.total_seconds())
             return 1
 
         await self._persist(register, stop)
@@ -102,7 +103,7 @@ class WorkerProcess:
     async def _claim(self, claimer: Claimer, stop: asyncio.Event) -> None:
         pause = _SHORTEST_REST
         while not stop.is_set():
-            if datetime.now(UTC) >= self._lease_ends:
+            if steady() >= self._lease_ends:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
@@ -131,7 +132,7 @@ class WorkerProcess:
 
     async def _look(self) -> None:
         while not self._done.is_set():
-            if begun := self._runner.look(datetime.now(UTC)):
+            if begun := self._runner.look():
                 await self._persist(partial(self._note, begun), self._done)
             await any_of(self._done, within=BLINK)
 
@@ -146,16 +147,15 @@ class WorkerProcess:
             await any_of(self._done, self._in_doubt, within=HEARTBEAT)
 
     async def _beat_once(self) -> int:
-        asked = datetime.now(UTC)
+        asked = steady()
         if not await self._carrier.beat():
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
-        self._hold(asked + LEASE)
+        self._hold(asked + LEASE.total_seconds())
         self._renewed.set()
         await self._carrier.listen(self._wake.set)
         return 1
 
-    def _hold(self, lease_ends: datetime) -> None:
-        # By the wall clock: it also counts while the machine sleeps. A jump of it costs a heartbeat, and no more.
+    def _hold(self, lease_ends: float) -> None:
         self._lease_ends = lease_ends
         self._runner.hold_until(lease_ends)
 

@@ -13,6 +13,7 @@ import msgspec
 from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, judge
 from foliot.domain.spec import Spec
 from foliot.kit.chance import Chance
+from foliot.kit.clock import Steady, steady
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
 
@@ -26,10 +27,11 @@ LAST_WORDS: Final = timedelta(seconds=3)
 class Going:
     """One handler under way."""
 
-    __slots__ = ("assignment", "noted", "stopped", "task")
+    __slots__ = ("assignment", "began", "noted", "stopped", "task")
 
-    def __init__(self, assignment: Assignment, task: "asyncio.Task[None]") -> None:
+    def __init__(self, assignment: Assignment, task: "asyncio.Task[None]", began: float) -> None:
         self.assignment = assignment
+        self.began = began
         self.task = task
         self.noted = False
         self.stopped: Ending | None = None
@@ -45,13 +47,16 @@ class Going:
 class Runner:
     """Holds what waits and what runs; tells `ended` about every attempt that ended, exactly once."""
 
-    def __init__(self, concurrency: int, ended: Callable[[Settlement], None], chance: Chance) -> None:
+    def __init__(
+        self, concurrency: int, ended: Callable[[Settlement], None], chance: Chance, clock: Steady = steady
+    ) -> None:
         self._concurrency = concurrency
         self._ended = ended
         self._chance = chance
+        self._clock = clock
         self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
         self._going: dict[int, Going] = {}
-        self._start_before = datetime.max.replace(tzinfo=UTC)
+        self._start_before = float("inf")
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -67,21 +72,21 @@ class Runner:
         self._waiting.append((run, spec, name, executor))
         self._start_next()
 
-    def hold_until(self, lease_ends: datetime) -> None:
+    def hold_until(self, lease_ends: float) -> None:
         """Start nothing from then on, unless told a later end."""
         self._start_before = lease_ends
         self._start_next()
 
     def _start_next(self) -> None:
         while self._waiting and len(self._going) < self._concurrency:
-            now = datetime.now(UTC)
+            now = self._clock()
             if now >= self._start_before:  # cut off, or stood still, for a whole lease: others may have taken over
                 return
             run, spec, name, executor = self._waiting.popleft()
-            assignment = Assignment(run, spec, name, now)
+            assignment = Assignment(run, spec, name, datetime.now(UTC))
             # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
             task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
-            self._going[run.id] = Going(assignment, task)
+            self._going[run.id] = Going(assignment, task, now)
             self._idle.clear()
 
     async def _run(self, assignment: Assignment, executor: Executor) -> None:
@@ -124,17 +129,17 @@ class Runner:
             chance=self._chance(),
         )
 
-    def look(self, now: datetime) -> list[tuple[Claimed, datetime]]:
+    def look(self) -> list[tuple[Claimed, datetime]]:
         """Cancel what is past its deadline; returns runs that have gone on for a blink and were not told of before."""
-        begun = []
+        begun, now = [], self._clock()
         for going in self._going.values():  # in order of their start
-            started_at = going.assignment.started_at
-            if now - started_at < BLINK:
+            taken = timedelta(seconds=now - going.began)
+            if taken < BLINK:
                 break
             if not going.noted:
                 going.noted = True
-                begun.append((going.assignment.run, started_at))
-            if now - started_at >= going.assignment.spec.timeout:
+                begun.append((going.assignment.run, going.assignment.started_at))
+            if taken >= going.assignment.spec.timeout:
                 going.stop(Ending.TIMED_OUT)
         return begun
 

@@ -123,6 +123,19 @@ CREATE TABLE subscription (
 );
 CREATE INDEX subscription_of_job ON subscription (job);
 
+-- Who owned which instants before: with `firing` it tells what became of every instant of every job, also of those
+-- that have been changed, paused or cancelled since. Apart, so that firing never walks over them.
+CREATE TABLE past_subscription (
+    schedule   bigint NOT NULL,
+    job        bigint NOT NULL,
+    after      timestamptz NOT NULL,
+    until      timestamptz NOT NULL,
+    tenant     integer NOT NULL,
+    closed     boolean NOT NULL
+);
+CREATE INDEX past_subscription_of_job ON past_subscription (job, until);
+CREATE INDEX past_subscription_age ON past_subscription (until);
+
 -- A run that is neither far in the future nor finished. The row is written once and deleted once on the way of success.
 -- state: 0 waits for its time, 1 admitted (in `ready`, or covered by a claim), 2 blocked.
 -- origin: null for ad-hoc runs, 0 fired by the schedule, 1 the only run of a one-time job, else the run's own id.

@@ -67,10 +67,15 @@ WITH ended AS (
 )
 DELETE FROM subscription WHERE job = $1 AND after >= $2
 
--- :name remove_idle_subscription
-DELETE FROM subscription s USING schedule c
- WHERE s.job = $1 AND s.until <= $2 AND c.id = s.schedule AND coalesce(c.next_at, 'infinity') > $2
-   AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
+-- :name retire_subscription
+WITH past AS (
+    DELETE FROM subscription s USING schedule c
+     WHERE s.job = $1 AND s.until <= $2 AND c.id = s.schedule AND coalesce(c.next_at, 'infinity') > $2
+       AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
+    RETURNING s.*
+)
+INSERT INTO past_subscription (schedule, job, after, until, tenant, closed)
+SELECT schedule, job, after, until, tenant, closed FROM past
 
 -- :name take_back_run
 -- The waiting run of a one-time job, unless it is ready or a worker has it; no row if so. One that has been tried has

@@ -8,14 +8,22 @@ DELETE FROM idempotency WHERE created_at < clock_timestamp() - $1::interval
 -- Their claims were reaped long ago; a claim of an unknown worker would be reaped all the same.
 DELETE FROM worker WHERE state = 2 AND seen_at < clock_timestamp() - interval '1 day'
 
--- :name remove_ended_subscriptions
--- Once the cursor has passed their end and no firing is open, nothing will ask for them again.
-DELETE FROM subscription s USING schedule c
- WHERE c.id = s.schedule AND s.until < c.cursor
-   AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
+-- :name retire_ended_subscriptions
+-- Once the cursor has passed their end and no firing is open, nothing of theirs will be fired again.
+WITH past AS (
+    DELETE FROM subscription s USING schedule c
+     WHERE c.id = s.schedule AND s.until < c.cursor
+       AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
+    RETURNING s.*
+)
+INSERT INTO past_subscription (schedule, job, after, until, tenant, closed)
+SELECT schedule, job, after, until, tenant, closed FROM past
 
 -- :name remove_old_firings
 DELETE FROM firing WHERE closed_at < clock_timestamp() - interval '30 days'
+
+-- :name remove_past_subscriptions
+DELETE FROM past_subscription WHERE until < clock_timestamp() - interval '30 days'
 
 -- :name gauges
 SELECT (SELECT count(*) FROM dead_letter) AS dead_letters,
