@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +13,7 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from foliot.kit.postgres import PostgresServer
+from foliot.kit.postgres import PostgresServer, find_binaries
 from foliot.store.database import Database
 from foliot.store.migrate import migrate
 from world import World
@@ -28,7 +29,10 @@ _NUMBERS = itertools.count()
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
     home = Path(tempfile.mkdtemp(prefix="foliot-test-"))
-    with PostgresServer(home, settings=_SMALL) as running:
+    # FOLIOT_POSTGRES_BIN runs the same tests on another version of the server.
+    chosen = os.environ.get("FOLIOT_POSTGRES_BIN")
+    binaries = find_binaries(Path(chosen)) if chosen else None
+    with PostgresServer(home, settings=_SMALL, binaries=binaries) as running:
         yield running
     shutil.rmtree(home.joinpath("postgres").resolve(), ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)

@@ -20,6 +20,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The longest that a handler takes, time-outs included."""
     recovery: float = 30.0
     """The longest that the product needs after a fault has ended."""
+    rest: float = 10.0
+    """How long before a final read at rest an instant must lie to be judged: by then it has been fired, or never is."""
     slack: float = 10.0
     """How long after a lapsed lease its consequences may still show."""
     uncertainty: float = 0.25
@@ -41,7 +43,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, settings: dict[str, Any]) -> "Bounds":
         return msgspec.convert({name: settings[name] for name in cls.__struct_fields__ if name in settings}, cls)
 
-    @property
-    def unjudged(self) -> float:
-        """How long before the final read the last instant must lie to be judged."""
-        return self.lateness + self.duration + self.recovery
+    def unjudged(self, *, quiet: bool) -> float:
+        """How long before the final read the last instant must lie to be judged.
+
+        If it was read while nothing moved any more, whatever lateness and duration there may be has been waited for.
+        """
+        return self.rest if quiet else self.lateness + self.duration + self.recovery

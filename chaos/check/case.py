@@ -17,7 +17,7 @@ class Case:
         self.evidence = evidence
         self.bounds = Bounds.of(evidence.settings)
         self.faults = FaultBook(evidence.faults, self.bounds)
-        self.cutoff = evidence.dump.taken - self.bounds.unjudged
+        self.cutoff = evidence.dump.taken - self.bounds.unjudged(quiet=evidence.dump.quiet)
         self.began = min((each.invoked for each in evidence.operations), default=evidence.dump.taken)
         self.runs: dict[str, Run] = {}
         self.jobs: dict[str, Job] = {}

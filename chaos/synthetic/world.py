@@ -97,7 +97,7 @@ class World:
             effect.seq = seq
         self.operations.sort(key=lambda operation: operation.completed)
         dump = Dump(
-            taken=BEGIN + LENGTH + BOUNDS.unjudged + 5,
+            taken=BEGIN + LENGTH + BOUNDS.unjudged(quiet=True) + 5,
             jobs=self.jobs,
             runs=self.runs,
             attempts=self.attempts,

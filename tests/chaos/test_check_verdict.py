@@ -89,6 +89,15 @@ def test_runs_whose_attempts_were_not_read_are_not_judged_by_them():
     assert check(evidence).counts["S12"] == 0
 
 
+def test_less_is_judged_when_the_system_did_not_come_to_rest():
+    evidence = planted(1, "S3 silence")
+    at = next(each.finding.at for each in check(evidence).findings if each.finding.check == "S3")
+    evidence.dump.taken = at + 40
+    assert check(evidence).counts["S3"] == 1
+    evidence.dump.quiet = False
+    assert check(evidence).counts["S3"] == 0
+
+
 def test_instants_after_the_cut_off_are_not_judged():
     evidence = planted(1, "S3 silence")
     evidence.dump.taken -= 250

@@ -34,7 +34,8 @@ async def _run(seconds: float, sections: tuple[str, ...]) -> dict[str, Any]:
 
 def _show(results: dict[str, Any]) -> None:
     floor = results["floor"]
-    say(f"\n{'':12}{'Foliot':>12}{'raw floor':>12}{'ratio':>8}   floor's best settings")
+    if floor["settings"]:
+        say(f"\n{'':12}{'Foliot':>12}{'raw floor':>12}{'ratio':>8}   floor's best settings")
     for name in ("enqueue", "drain", "sustained"):
         if name in results:
             best = floor["settings"][name]
