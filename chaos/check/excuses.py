@@ -16,8 +16,8 @@ _CLOSES = frozenset({"pauseJob", "cancelJob", "deleteJob"})
 def missed_wrongly(case: Case, found: "Occurrences", instant: int) -> str | None:
     """An instant is missed only when nobody could fire it within its grace, and of several the latest is not."""
     at, bounds = instant / MICRO, case.bounds
-    if not case.faults.near(at, at + bounds.grace, bounds.recovery):
-        return "is recorded as missed, and no fault kept anybody from firing it"
+    if not case.faults.kept_from_firing(at, at + bounds.grace, bounds.recovery):
+        return "is recorded as missed, and no fault kept the schedulers from firing it"
     following = found.after(instant)
     if following is None or found.missed(following) or found.owners[following] != found.owners[instant]:
         return None

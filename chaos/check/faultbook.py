@@ -45,6 +45,13 @@ class FaultBook:
         """Whether any fault, or the time `after` it, touches [start, end]."""
         return any(fault.began <= end and fault.ended + after >= start for fault in self.all)
 
+    def kept_from_firing(self, start: float, end: float, after: float) -> bool:
+        """As `near`, of faults that can keep schedules from being fired: workers and APIs have no part in that."""
+        return any(
+            fault.began <= end and fault.ended + after >= start and not fault.target.startswith(("api", "worker"))
+            for fault in self.all
+        )
+
     def postponed(self, deadline: float) -> float:
         """A deadline, put off by the faults that came before it and by what it takes to recover from them."""
         begins, ends = self._outages

@@ -84,6 +84,18 @@ def _(it: Surgery) -> None:
     it.dump.missed[it.tenant_of(job)].append({"job": job["jobId"], "from": at, "through": at})
 
 
+@plant("S3 missed beside a fault of a worker")
+def _(it: Surgery) -> None:
+    """A dead worker is no reason not to fire."""
+    job = it.job_with("every", "overlap")
+    kill = next(fault for fault in it.evidence.faults if fault.kind == "kill" and fault.workers)
+    runs = [row for row in it.runs() if row["jobId"] == job["jobId"]]
+    run = min(runs, key=lambda row: abs(seconds(row["scheduledAt"]) - kill.began))
+    it.erase(run)
+    at = seconds(run["scheduledAt"])
+    it.dump.missed[it.tenant_of(job)].append({"job": job["jobId"], "from": at, "through": at})
+
+
 @plant("S3 latest not caught up")
 def _(it: Surgery) -> None:
     """The whole gap is recorded as missed, the latest instant too."""
