@@ -90,3 +90,11 @@ async def test_a_migration_that_finds_a_table_locked_gives_up_instead_of_holding
 def test_shipped_migrations_are_numbered_without_a_gap():
     numbers = [int(migration.name[:4]) for migration in shipped()]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_what_older_releases_need_is_taken_away_only_when_somebody_says_so(empty_dsn: str, connection):
+    less = Migration("0002_less.contract.sql", "DROP TABLE one;")
+    assert await migrate(empty_dsn, [ONE, less]) == [ONE.name]
+    assert await _relations(connection, "one") == [True]
+    assert await migrate(empty_dsn, [ONE, less], contract=True) == [less.name]
+    assert await _relations(connection, "one") == [False]

@@ -43,15 +43,19 @@ def _explained() -> Iterator[None]:
 
 
 @click.command()
+@click.option("--contract", is_flag=True, help="Also take away what only older releases need: when none of them runs.")
 @wants_json
 @click.pass_obj
-def migrate(settings: Settings, json: bool) -> None:
-    """Bring the database to the schema of this release. Safe to run from several places at once."""
+def migrate(settings: Settings, contract: bool, json: bool) -> None:
+    """Bring the database to the schema of this release. Safe to run from several places at once.
+
+    Releases next to each other can run beside each other: migrate first, then replace the processes.
+    """
     from foliot.cli.compose import dsn_of
     from foliot.store import migrate as migrations
 
     with _explained():
-        applied = asyncio.run(migrations.migrate(dsn_of(settings)))
+        applied = asyncio.run(migrations.migrate(dsn_of(settings), contract=contract))
     if json:
         as_json({"applied": applied})
     else:

@@ -111,7 +111,7 @@ async def _prepare(settings: Settings, dsn: str, listener: socket.socket, stop: 
         database = await Database.open(dsn, size=2)
         try:
             await Health(database).check_server()  # before anything is written to it
-            for name in await migrate(dsn):
+            for name in await migrate(dsn, contract=settings.database_url is None):
                 log.info("applied", migration=name)
             await introduce(settings.home, url_of(listener), Tenants(database))
         finally:

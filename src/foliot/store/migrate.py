@@ -1,4 +1,8 @@
-"""Brings a database to the schema of this release: numbered SQL files, each applied once, checked ever after."""
+"""Brings a database to the schema of this release: numbered SQL files, each applied once, checked ever after.
+
+Expand, then contract: most files only add, so that the release before goes on working beside this one. What only
+older releases need is taken away by a file called `….contract.sql`, applied when somebody says that none of them runs.
+"""
 
 import asyncio
 import hashlib
@@ -31,6 +35,11 @@ class Migration(NamedTuple):
     sql: str
 
     @property
+    def contracts(self) -> bool:
+        """Whether it takes away what the release before still needs."""
+        return self.name.endswith(".contract.sql")
+
+    @property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
@@ -44,8 +53,11 @@ def shipped() -> list[Migration]:
     ]
 
 
-async def migrate(dsn: str, migrations: list[Migration] | None = None) -> list[str]:
-    """Apply what is missing and return its names. Processes that start at once wait for each other."""
+async def migrate(dsn: str, migrations: list[Migration] | None = None, *, contract: bool = False) -> list[str]:
+    """Apply what is missing and return its names. Processes that start at once wait for each other.
+
+    With `contract` also what older releases would miss: only when none of them runs any more.
+    """
     wanted = shipped() if migrations is None else migrations
     connection = await asyncpg.connect(dsn, timeout=10, server_settings={"search_path": "foliot"})
     try:
@@ -58,7 +70,7 @@ async def migrate(dsn: str, migrations: list[Migration] | None = None) -> list[s
         await connection.execute(_BOOKS)
         applied = dict(await connection.fetch("SELECT name, checksum FROM migration"))
         _check(applied, wanted)
-        missing = [migration for migration in wanted if migration.name not in applied]
+        missing = [each for each in wanted if each.name not in applied and (contract or not each.contracts)]
         for migration in missing:
             await _apply(connection, migration)
         return [migration.name for migration in missing]
@@ -68,11 +80,12 @@ async def migrate(dsn: str, migrations: list[Migration] | None = None) -> list[s
 
 async def pending(connection: asyncpg.Connection) -> list[str]:
     """Names of the migrations that this release needs and the database lacks."""
+    needed = [migration for migration in shipped() if not migration.contracts]
     if not await connection.fetchval("SELECT to_regclass('foliot.migration') IS NOT NULL"):
-        return [migration.name for migration in shipped()]
+        return [migration.name for migration in needed]
     applied = dict(await connection.fetch("SELECT name, checksum FROM foliot.migration"))
     _check(applied, shipped())
-    return [migration.name for migration in shipped() if migration.name not in applied]
+    return [migration.name for migration in needed if migration.name not in applied]
 
 
 def _check(applied: dict[str, str], wanted: list[Migration]) -> None:
