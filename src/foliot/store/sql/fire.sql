@@ -107,4 +107,5 @@ UPDATE schedule SET next_at = NULL
    AND NOT EXISTS (SELECT FROM subscription s WHERE s.schedule = schedule.id AND s.until > clock_timestamp())
 
 -- :name next_fire
-SELECT extract(epoch FROM min(next_at) - clock_timestamp())::float8 AS seconds FROM schedule WHERE next_at IS NOT NULL
+SELECT extract(epoch FROM next_at - clock_timestamp())::float8 AS seconds FROM schedule
+ WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1
