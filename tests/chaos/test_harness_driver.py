@@ -89,9 +89,16 @@ async def test_a_client_concludes_no_more_than_it_knows(case: str, tmp_path: Pat
 
 
 async def test_a_call_that_is_broken_off_is_written_down_as_unknown(tmp_path: Path):
-    async with api(silent, tmp_path) as caller:
+    heard = asyncio.Event()
+
+    async def listening(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        heard.set()
+        await silent(reader, writer)
+
+    async with api(listening, tmp_path) as caller:
         calling = asyncio.create_task(caller.call("createRun", client=0, tenant="acme", body={}, key="k1"))
-        await asyncio.sleep(0.1)
+        await heard.wait()
         calling.cancel()
         await asyncio.wait([calling])
     (written,) = read_lines(tmp_path / "operations.jsonl", Operation)

@@ -77,7 +77,8 @@ async def test_stall_holds_everything_back_and_loses_nothing(way: Way):
 async def test_reset_breaks_what_is_open_and_welcomes_what_is_new(way: Way):
     connection = await way.connect()
     asking = asyncio.create_task(connection.fetchval("SELECT pg_sleep(5)"))
-    await asyncio.sleep(0.1)
+    while not await way.straight("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')"):
+        pass
     way.wire.set(Mode.RESET, 0.0)
     with pytest.raises(GONE):
         await asking

@@ -1,0 +1,61 @@
+"""Mutations fit the present source, and leave something that can run."""
+
+import py_compile
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from chaos.deeds import Deeds
+from chaos.mutants import Round, Trial, summary
+from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
+from chaos.topology import NODES, Topology
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
+def test_every_mutation_applies_exactly_once_and_compiles(mutant: Mutant, tmp_path: Path):
+    source = build(mutant, tmp_path)
+    changed = {
+        path.relative_to(PRODUCT).as_posix()
+        for path in PRODUCT.rglob("*")
+        if path.suffix in {".py", ".sql"}
+        and path.read_bytes() != (source / "foliot" / path.relative_to(PRODUCT)).read_bytes()
+    }
+    assert changed == {edit.file for edit in mutant.edits}
+    for file in changed:
+        if file.endswith(".py"):
+            py_compile.compile(str(source / "foliot" / file), cfile=str(tmp_path / "compiled"), doraise=True)
+
+
+@pytest.mark.parametrize("before", ["no line of the source reads like this", "import"])
+def test_a_mutation_that_does_not_fit_fails_loudly(before: str, tmp_path: Path):
+    edit = Edit("services/submit.py", before, "")
+    with pytest.raises(Stale, match="and not once"):
+        build(Mutant("faded", "nothing", (edit,), [], 1.0), tmp_path)
+
+
+def test_every_strike_is_possible():
+    deeds = Deeds(cast("Topology", SimpleNamespace(nodes=dict.fromkeys(NODES))), random.Random(1), lambda _: None)
+    for mutant in MUTANTS:
+        for burst in mutant.bursts:
+            for after, strike in burst.strikes:
+                assert burst.quiet + after < mutant.seconds
+                assert strike.kind in deeds._by_kind
+                assert strike.target in deeds._turn
+
+
+def test_caught_means_found_by_a_check_and_clean_without_the_mutation():
+    bad, good = Round(seed=1, seconds=1, found={"S6": 2}), Round(seed=1, seconds=1)
+    void = Round(seed=1, seconds=1, void="crashed: api-0")
+    cases = [
+        (Trial(name="a", what="", rounds=[bad], seconds=1, control=good), True),
+        (Trial(name="b", what="", rounds=[bad], seconds=1, control=bad), False),
+        (Trial(name="c", what="", rounds=[bad], seconds=1, control=void), False),
+        (Trial(name="d", what="", rounds=[good], seconds=1), False),
+        (Trial(name="e", what="", rounds=[void], seconds=1), False),
+    ]
+    assert [trial.caught for trial, _ in cases] == [expected for _, expected in cases]
+    assert summary([trial for trial, _ in cases]) == "mutants: 1 caught of 5"
+    assert "S6 (2)" in cases[0][0].row()
