@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-peers chaos lock format clean
+.PHONY: help up test check bench bench-peers chaos mutants lock format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench-peers: $(TOOLS)  ## measure Foliot beside its peers, resumable (ONLY=pgque
 
 chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)
 	@$(BIN)/python -m chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(ARGS)
+
+mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notice each (ONLY=fence-off, SEED=7)
+	@$(BIN)/python -m chaos.mutants $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 format: $(TOOLS)  ## let ruff format and fix what it can
 	$(BIN)/ruff format .

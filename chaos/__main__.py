@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import uvloop
@@ -44,13 +45,13 @@ def read() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def undisturbed(options: Options) -> Done:
+async def undisturbed(options: Options, tell: Callable[[str], None] = say) -> Done:
     """Run to the end; told to stop, take everything down first that was put up."""
     task = asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    return await run(options, say)
+    return await run(options, tell)
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ HOUR: Final = 3_600
 CUT_WAIT: Final = 12.0
 """Seconds that an armed cut waits for a commit to come by."""
 UP_AGAIN: Final = 60.0
+LONG: Final = 20.0
+"""Seconds of a stand-still: longer than a lease, whoever it is."""
 
 
 class Deeds:
@@ -42,6 +44,7 @@ class Deeds:
             "partition": self._partition,
             "rollingRestart": self._rolling_restart,
             "misfire": self._misfire,
+            "standStill": partial(self._stop, length=LONG),
         }
 
     async def do(self, kind: str, target: str) -> None:

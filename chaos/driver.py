@@ -10,7 +10,7 @@ import aiohttp
 
 from chaos import patience
 from chaos.client import Api
-from chaos.plan import CLIENTS, Planner, Step
+from chaos.plan import CLIENTS, SLOWEST, Planner, Step
 from chaos.records import Operation, Outcome
 from foliot.wire.codec import rfc3339
 
@@ -21,12 +21,13 @@ LARGEST_BACKLOG: Final = 6_000
 
 
 class Driver:
-    def __init__(self, api: Api, seed: int, ledger: str, *, rate: float) -> None:
+    def __init__(self, api: Api, seed: int, ledger: str, *, rate: float, slowest: float = SLOWEST) -> None:
         """`rate`: runs a second that all bulk clients together hand in at most."""
         self._api = api
         self._seed = seed
         self._ledger = ledger
         self._rate = rate
+        self._slowest = slowest
         self._jobs: dict[tuple[int, int], str] = {}
         self._expected = 0
         self._over = 0
@@ -46,7 +47,7 @@ class Driver:
             watch.cancel()
 
     async def _client(self, number: int, until: float) -> None:
-        planner = Planner(self._seed, number, f"{self._ledger}/do")
+        planner = Planner(self._seed, number, f"{self._ledger}/do", slowest=self._slowest)
         share = self._rate / sum(role == "bulk" for _, role in CLIENTS)
         for step in planner.steps():
             began = time.time()

@@ -95,8 +95,16 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
 
 
 class Nemesis:
-    def __init__(self, topology: Topology, seed: int, seconds: float, *, only: list[Strike] | None = None) -> None:
-        self.bursts = plan(seed, seconds, only=only)
+    def __init__(
+        self,
+        topology: Topology,
+        seed: int,
+        seconds: float,
+        *,
+        only: list[Strike] | None = None,
+        bursts: list[Burst] | None = None,
+    ) -> None:
+        self.bursts = plan(seed, seconds, only=only) if bursts is None else bursts
         self.faults: list[Fault] = []
         self._file: Path = topology.folder / "faults.jsonl"
         self._file.touch()

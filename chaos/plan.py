@@ -16,6 +16,8 @@ CLIENTS: Final = (
 )
 MOST_JOBS: Final = 10
 """Jobs that one client keeps alive at a time."""
+SLOWEST: Final = 2.0
+"""Seconds that a handler takes at most, if nothing else is asked for."""
 QUICKLY: Final = {"initial": "PT0.2S", "factor": 2.0, "max": "PT2S"}
 _CRONS: Final = (
     "*/2 * * * * *",
@@ -47,12 +49,13 @@ class Step(msgspec.Struct, frozen=True):
 class Planner:
     """The endless plan of one client."""
 
-    def __init__(self, seed: int, client: int, target: str) -> None:
+    def __init__(self, seed: int, client: int, target: str, *, slowest: float = SLOWEST) -> None:
         self.tenant, self.role = CLIENTS[client]
         self._chance = random.Random(f"{seed}/{client}")  # noqa: S311 - guards nothing
         self._client = client
         self._seed = seed
         self._target = target
+        self._slowest = slowest
         self._serial = 0
         self._jobs: dict[int, str] = {}
         """Live jobs and their timing: once, cron, every, none."""
@@ -77,7 +80,7 @@ class Planner:
             name, well = "quick", 1
         elif roll < 0.96:
             name, well = "slow", 1
-            payload["slow"] = round(dice.uniform(0.2, 2.0), 2)
+            payload["slow"] = round(dice.uniform(0.2, self._slowest), 2)
         elif roll < 0.99:
             name, well = "flaky", 1
             payload["fail"] = dice.choice((1, 1, 2))

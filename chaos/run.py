@@ -11,7 +11,8 @@ import msgspec
 from chaos import rest
 from chaos.client import Api
 from chaos.driver import Driver
-from chaos.nemesis import Nemesis, Strike
+from chaos.nemesis import Burst, Nemesis, Strike
+from chaos.plan import SLOWEST
 from chaos.records import Effect, Phase, read_lines
 from chaos.topology import Topology
 from foliot.domain.misfire import GRACE, WINDOW
@@ -34,6 +35,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rate: float | None = None
     guard: bool = False
     only: list[Strike] | None = None
+    bursts: list[Burst] | None = None
+    """These instead of what the seed would have."""
+    source: Path | None = None
+    """Where the processes under test find Foliot, if not where the harness does."""
+    slowest: float = SLOWEST
+    patience: float = PATIENCE
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -46,7 +53,7 @@ class Done(msgspec.Struct, frozen=True):
 
 async def run(options: Options, say: Callable[[str], None]) -> Done:
     folder = options.folder
-    topology = Topology(folder, guard=options.guard, say=say)
+    topology = Topology(folder, guard=options.guard, source=options.source, say=say)
     settings = {
         "lease": LEASE.total_seconds(),
         "heartbeat": HEARTBEAT.total_seconds(),
@@ -70,8 +77,8 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
 
 async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
     rate = options.rate or min(RATE, MOST / options.seconds)
-    driver = Driver(api, options.seed, topology.ledger_url, rate=rate)
-    nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only)
+    driver = Driver(api, options.seed, topology.ledger_url, rate=rate, slowest=options.slowest)
+    nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only, bursts=options.bursts)
     began = time.time()
     until = began + options.seconds
 
@@ -94,7 +101,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     say("healed; letting schedules go on for a moment, then winding down")
     await asyncio.sleep(min(CALM, options.seconds / 6))
     await driver.wind_down()
-    quiet = await rest.quiesce(api, PATIENCE, say)
+    quiet = await rest.quiesce(api, options.patience, say)
     say("at rest; reading everything back" if quiet else "reading everything back all the same")
     suspicious = _started_twice(topology.folder / "ledger.jsonl")
     rest.write(await rest.dump(api, topology, options.seed, quiet=quiet, suspicious=suspicious), topology)

@@ -31,7 +31,15 @@ _DATABASE: Final = {"shared_buffers": "256MB", "max_wal_size": "1GB", "min_wal_s
 
 
 class Topology:
-    def __init__(self, folder: Path, *, guard: bool = False, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        guard: bool = False,
+        source: Path | None = None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`source`: where the processes under test find Foliot, if not where the harness does."""
         self.folder = folder
         """Where the records go; what is only needed while it runs lies in `_home`."""
         self._home = Path(tempfile.mkdtemp(prefix="foliot-chaos-home-"))
@@ -50,6 +58,7 @@ class Topology:
         self.hold_database = asyncio.Event()
         """While set, a database that went down stays down."""
         self._guard = guard
+        self._product = {} if source is None else {"PYTHONPATH": str(source)}
         self._say = say
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -136,6 +145,7 @@ class Topology:
             "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
             "FOLIOT_SUPERVISED": "1",
             "CHAOS_LEDGER": str(self._home / "ledger.sock"),
+            **self._product,
         }
         if self.clocks:
             environment |= self.clocks.environment(name)
@@ -158,7 +168,7 @@ class Topology:
         return f"{folder}/.s.PGSQL.5432"
 
     async def _command(self, *arguments: str) -> bytes:
-        environment: Mapping[str, str] = {**os.environ, "FOLIOT_DATABASE_URL": self.server.dsn}
+        environment: Mapping[str, str] = {**os.environ, "FOLIOT_DATABASE_URL": self.server.dsn, **self._product}
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "foliot", *arguments, env=environment, stdout=asyncio.subprocess.PIPE
         )

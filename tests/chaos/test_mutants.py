@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from chaos.deeds import Deeds
-from chaos.mutants import Round, Trial, summary
+from chaos.mutants import STARTED, UNEXPECTED, Round, Trial, crashes, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
 from chaos.topology import NODES, Topology
 
@@ -44,6 +44,29 @@ def test_every_strike_is_possible():
                 assert burst.quiet + after < mutant.seconds
                 assert strike.kind in deeds._by_kind
                 assert strike.target in deeds._turn
+
+
+def test_who_crashed_or_never_began_is_named(tmp_path: Path):
+    (tmp_path / "logs").mkdir()
+    for name in NODES:
+        (tmp_path / "logs" / f"{name}.log").write_text(STARTED[name.partition("-")[0]])
+    assert not crashes(tmp_path)
+    (tmp_path / "logs" / "api-1.log").write_text(f"{STARTED['api']}\n{UNEXPECTED}\n")
+    (tmp_path / "logs" / "worker-0.log").write_text("ImportError\n")
+    assert crashes(tmp_path) == "crashed: api-1, worker-0"
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("cli/shell.py", UNEXPECTED),
+        ("api/server.py", STARTED["api"].split()[0]),
+        ("cli/serve_scheduler.py", STARTED["scheduler"]),
+        ("cli/serve_worker.py", STARTED["worker"].split()[0]),
+    ],
+)
+def test_the_words_that_we_wait_for_are_still_said(file: str, words: str):
+    assert f'"{words}"' in (PRODUCT / file).read_text()
 
 
 def test_caught_means_found_by_a_check_and_clean_without_the_mutation():

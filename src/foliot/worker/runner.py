@@ -55,7 +55,7 @@ class Runner:
         self._chance = chance
         self._clock = clock
         self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
-        self._going: dict[int, Going] = {}
+        self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
         self._start_before = float("inf")
         self._idle = asyncio.Event()
         self._idle.set()
@@ -86,7 +86,7 @@ class Runner:
             assignment = Assignment(run, spec, name, datetime.now(UTC))
             # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
             task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
-            self._going[run.id] = Going(assignment, task, now)
+            self._going[id(run)] = Going(assignment, task, now)
             self._idle.clear()
 
     async def _run(self, assignment: Assignment, executor: Executor) -> None:
@@ -98,7 +98,7 @@ class Runner:
             outcome = self._interrupted(assignment)
         except Exception:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             outcome = self._failed(assignment, Failure(traceback.format_exc()))
-        del self._going[run.id]
+        del self._going[id(run)]
         self._ended(Settlement(run, assignment.started_at, outcome))
         if not self._going:
             self._idle.set()
@@ -106,11 +106,11 @@ class Runner:
 
     def _failed(self, assignment: Assignment, failure: Failure) -> Outcome:
         # Told to stop, a handler may well come to its end by an error of its own: that is not why it ended.
-        stopped = self._going[assignment.run.id].stopped is not None
+        stopped = self._going[id(assignment.run)].stopped is not None
         return self._interrupted(assignment) if stopped else self._judge(assignment, failure)
 
     def _interrupted(self, assignment: Assignment) -> Outcome:
-        match self._going[assignment.run.id].stopped:
+        match self._going[id(assignment.run)].stopped:
             case Ending.TIMED_OUT:
                 limit = assignment.spec.timeout.total_seconds()
                 return self._judge(assignment, Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT))

@@ -1,0 +1,230 @@
+"""Builds of Foliot with one safeguard taken out, each with the faults that the safeguard is there for."""
+
+import shutil
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from chaos.nemesis import Burst, Strike
+from chaos.topology import ROOT
+
+PRODUCT: Final = ROOT / "src" / "foliot"
+
+
+class Edit(NamedTuple):
+    """`before` stands in the file exactly once, or the build fails: a mutant must not fade away unnoticed."""
+
+    file: str
+    before: str
+    after: str
+
+
+class Mutant(NamedTuple):
+    name: str
+    what: str
+    """What is broken, the second nets included that would hide it."""
+    edits: tuple[Edit, ...]
+    bursts: list[Burst]
+    seconds: float
+    """That the clients work in one round."""
+    rate: float = 400.0
+    slowest: float = 8.0
+    """Handlers take their time: what two run at once, or one runs without a right to, lasts long enough to be seen."""
+
+
+class Stale(Exception):  # noqa: N818 - reads aloud
+    """The source has changed under a mutation."""
+
+
+def build(mutant: Mutant, folder: Path) -> Path:
+    """A copy of Foliot's source with the mutation in it; the folder to import it from."""
+    copy = folder / "foliot"
+    shutil.copytree(PRODUCT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for edit in mutant.edits:
+        path = copy / edit.file
+        text = path.read_text()
+        if (count := text.count(edit.before)) != 1:
+            raise Stale(f"{mutant.name}: {edit.file} has {count} times, and not once:\n{edit.before}")
+        path.write_text(text.replace(edit.before, edit.after))
+    return folder
+
+
+def _burst(*strikes: tuple[float, str, str], warm_up: float = 8.0) -> Burst:
+    return Burst(warm_up, [(after, Strike(kind, target)) for after, kind, target in strikes])
+
+
+_CUT_OFF = [
+    # Cut off for longer than its lease, a worker has results in hand of what others are running again.
+    _burst((0.0, "partition", "worker-2"), (9.0, "partition", "worker-0")),
+]
+_SCHEDULERS = [
+    _burst(
+        (0.0, "stop", "scheduler-0"),
+        (6.0, "kill", "scheduler-1"),
+        (12.0, "stop", "scheduler-1"),
+        (18.0, "kill", "scheduler-0"),
+    ),
+]
+_COMMITS = [
+    _burst(
+        *((3.0 * number, "cutBeforeCommit", f"api-{number % 2}") for number in range(8)),
+        (10.0, "postgresKill", "postgres"),
+    ),
+]
+_BLIND_REAPER = [_burst((0.0, "standStill", "scheduler-0"), (8.0, "kill", "worker-1"))]
+_LOST_HINTS = [
+    _burst(
+        *((6.0 * again + 0.5 * number, "reset", f"worker-{number}") for again in range(3) for number in range(3)),
+        (8.0, "reset", "scheduler-0"),
+        (9.0, "reset", "scheduler-1"),
+        (10.0, "reset", "api-0"),
+    ),
+]
+_CLOCKS = [
+    _burst(
+        *((20.0 * again, "clockJump", f"scheduler-{number}") for again in range(2) for number in range(2)),
+        (3.0, "clockJump", "worker-0"),
+    ),
+]
+
+_FENCE_OFF = Mutant(
+    "fence-off",
+    "settle and conclude take any result of a run, whoever holds it; a worker that learns of its own death still hands"
+    " in what it has",
+    (
+        Edit(
+            "store/sql/dispatch.sql",
+            "AS x(run, fence, position, started_at), held\n"
+            "     WHERE held.id = x.fence AND held.runs[x.position] = x.run AND run.id = x.run"
+            " AND run.fence < held.id\n",
+            "AS x(run, fence, position, started_at)\n     WHERE run.id = x.run\n",
+        ),
+        Edit(
+            "store/sql/dispatch.sql",
+            "      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run\n"
+            "      JOIN run ON run.id = x.run AND run.fence < held.id\n",
+            "      JOIN run ON run.id = x.run\n",
+        ),
+        # Otherwise it is a race between its first heartbeat and its first settlement, and mostly won by the former.
+        Edit(
+            "worker/process.py",
+            "        if not await self._carrier.beat():\n",
+            "        if not await self._carrier.beat():\n            await self._settler.drained()\n",
+        ),
+    ),
+    _CUT_OFF,
+    40.0,
+)
+_UNIQUE_OFF = Mutant(
+    "unique-off",
+    "an instant may have any number of runs (no unique index), and a firing's progress is not compared before it is"
+    " set; only overlap stays guarded",
+    (
+        Edit(
+            "store/migrations/0001_foundation.sql",
+            "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL;",
+            "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity';",
+        ),
+        Edit(
+            "store/sql/fire.sql",
+            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
+            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
+        ),
+        Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n"),
+    ),
+    _SCHEDULERS,
+    30.0,
+)
+_ACK_BEFORE_COMMIT = Mutant(
+    "ack-before-commit",
+    "the API answers when the rows are written, and commits then",
+    (
+        Edit(
+            "services/submit.py",
+            "                await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])\n",
+            "                await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])\n"
+            "            for call, numbers, answer in zip(calls, minted, repeated, strict=True):\n"
+            "                if not call.done.done():\n"
+            "                    call.done.set_result(Accepted(ids=() if answer else numbers, repeated=answer))\n",
+        ),
+    ),
+    _COMMITS,
+    35.0,
+)
+_REAPER_WITHOUT_RECHECK = Mutant(
+    "reaper-without-recheck",
+    "workers are buried by what the pass before had read of them, and the reaper does not ask whether it stood still"
+    " itself",
+    (
+        Edit(
+            "store/sql/fleet.sql",
+            "UPDATE worker SET state = 2 WHERE state IN (0, 1) AND seen_at < clock_timestamp() - $1::interval"
+            " RETURNING id\n",
+            "UPDATE worker SET state = 2 FROM unnest($2::bigint[], $3::timestamptz[]) AS x(id, seen_at)\n"
+            " WHERE worker.id = x.id AND state IN (0, 1) AND x.seen_at < clock_timestamp() - $1::interval\n"
+            "RETURNING worker.id\n\n"
+            "-- :name look_at_workers\n"
+            "SELECT id, seen_at FROM worker WHERE state IN (0, 1)\n",
+        ),
+        Edit(
+            "store/fleet.py",
+            '    return [row["id"] for row in await line.fetch("bury", lease)]\n',
+            '    ids, times = [row["id"] for row in _READ], [row["seen_at"] for row in _READ]\n'
+            '    dead = [row["id"] for row in await line.fetch("bury", lease, ids, times)]\n'
+            '    _READ[:] = await line.fetch("look_at_workers")\n'
+            "    return dead\n\n\n"
+            "_READ = []\n",
+        ),
+        Edit(
+            "services/reap.py",
+            "if self._may_judge(up) and up >= self._lease and (dead := await bury(self._line, self._lease)):",
+            "if dead := await bury(self._line, self._lease):",
+        ),
+    ),
+    _BLIND_REAPER,
+    35.0,
+)
+_NOTIFY_ONLY = Mutant(
+    "notify-only",
+    "nobody polls: workers and schedulers wait for hints, and listen to them once, on their first connection",
+    (
+        Edit("worker/process.py", "any_of(stop, self._wake, within=pause)", "any_of(stop, self._wake)"),
+        Edit("worker/carrier.py", "if connection is not self._listening:", "if self._listening is None:"),
+        Edit("store/hints.py", "if connection is not self._connection:", "if self._connection is None:"),
+        Edit("services/fire.py", "longest: float = 1.0", "longest: float = 3600.0"),
+        Edit("services/promote.py", "longest: float = 0.5", "longest: float = 3600.0"),
+    ),
+    _LOST_HINTS,
+    30.0,
+    rate=20.0,  # under load there is always an end of something that makes a worker look for more
+    slowest=0.5,
+)
+_NODE_CLOCK = Mutant(
+    "node-clock",
+    "what is due is decided by the scheduler's own wall clock",
+    (
+        Edit(
+            "services/fire.py",
+            "        for wait in (True, False):\n",
+            "        from datetime import UTC\n\n"
+            "        now = now or datetime.now(UTC)\n"
+            "        for wait in (True, False):\n",
+        ),
+        Edit(
+            "services/promote.py",
+            '        return await self._promote("runs", now) + await self._promote("timers", now)\n',
+            "        from datetime import UTC\n\n"
+            "        now = now or datetime.now(UTC)\n"
+            '        return await self._promote("runs", now) + await self._promote("timers", now)\n',
+        ),
+    ),
+    _CLOCKS,
+    45.0,
+)
+MUTANTS: Final = (
+    _FENCE_OFF,
+    _UNIQUE_OFF,
+    _ACK_BEFORE_COMMIT,
+    _REAPER_WITHOUT_RECHECK,
+    _NOTIFY_ONLY,
+    _NODE_CLOCK,
+)
