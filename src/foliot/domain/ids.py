@@ -2,20 +2,11 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Final, NewType
+from typing import Final
 
 import msgspec
 
 from foliot.domain.errors import InvalidField
-
-TenantId = NewType("TenantId", int)
-JobId = NewType("JobId", int)
-RunId = NewType("RunId", int)
-SpecId = NewType("SpecId", int)
-LaneId = NewType("LaneId", int)
-ScheduleId = NewType("ScheduleId", int)
-WorkerId = NewType("WorkerId", int)
-Fence = NewType("Fence", int)
 
 EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
 BLOCK_SIZE: Final = 4096

@@ -72,7 +72,7 @@ TRANSITIONS: Final = MappingProxyType(
 
 
 def sources(event: Event) -> frozenset[State]:
-    """States in which `event` is legal; the store guards its writes with these."""
+    """States in which `event` is legal."""
     return frozenset(state for state, possible in TRANSITIONS if possible is event)
 
 

@@ -9,8 +9,3 @@ Chance = Callable[[], float]
 
 def fair() -> Chance:
     return random.Random().random  # noqa: S311 - spreads retries; guards nothing
-
-
-def seeded(seed: int) -> Chance:
-    """The same throws every time, for tests and simulations."""
-    return random.Random(seed).random  # noqa: S311 - as above

@@ -1,7 +1,6 @@
-"""The borrowed loop: a service is a deed, this repeats it."""
+"""Waiting for whichever comes first."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 
@@ -17,14 +16,3 @@ async def any_of(*events: asyncio.Event, within: timedelta | None = None) -> Non
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-
-
-async def every(
-    pause: timedelta, step: Callable[[], Awaitable[int]], *, stop: asyncio.Event, wake: asyncio.Event | None = None
-) -> None:
-    """Repeat `step`: at once while it finds work, after `pause` (or when woken) when it finds none."""
-    wake = wake or asyncio.Event()
-    while not stop.is_set():
-        wake.clear()
-        if not await step():
-            await any_of(stop, wake, within=pause)
