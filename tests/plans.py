@@ -30,6 +30,11 @@ class Plan:
             for node in self._reading(table)
         )
 
+    @property
+    def pages_read(self) -> int:
+        """Pages that were looked at, in memory or not."""
+        return int(self.root["Shared Hit Blocks"] + self.root["Shared Read Blocks"])
+
     def _reading(self, table: str) -> list[dict[str, Any]]:
         return [
             node for node in self.nodes if node.get("Relation Name") == table and node["Node Type"].endswith("Scan")

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 import pytest
@@ -20,6 +21,8 @@ RUNS = 1_000_000
 BATCH = 200
 CLAIMED = 8_000
 """Runs in the hands of ten workers, two of them dead; 80 a claim."""
+YOUNG = 20_000
+"""Schedules that are not due, keys and past subscriptions that nobody removes yet."""
 FILL = f"""
 INSERT INTO tenant (name) VALUES ('acme');
 INSERT INTO lane (queue, handler_group) VALUES ('default', 'fn:noop'), ('default', 'fn:other');
@@ -28,16 +31,22 @@ SELECT 1, decode(repeat(lpad(to_hex(n), 2, '0'), 32), 'hex'), n, 2, '{{}}' FROM 
 INSERT INTO worker (id, name, state)
 SELECT n, n::text, CASE WHEN n > 8 THEN 2 ELSE 0 END FROM generate_series(1, 10) AS n;
 INSERT INTO run (id, scheduled_at, due_at, rank, tenant, spec, state, payload)
-SELECT n, now(), now() + (n - {RUNS} * 0.9) * interval '1 ms', n * 16384::bigint, 1, 1 + n % 2,
+SELECT n, now(), now() + interval '1 day' + n * interval '1 ms', n * 16384::bigint, 1, 1 + n % 2,
        CASE WHEN n > {RUNS} * 0.9 THEN 0 ELSE 1 END, '{{}}'
   FROM generate_series(1, {RUNS}) AS n;
 INSERT INTO ready (lane, rank, run)
 SELECT spec, rank, id FROM run WHERE state = 1 AND id > {CLAIMED};
 INSERT INTO timer (id, scheduled_at, due_at, tenant, spec, payload)
-SELECT 2000000 + n, now(), now() + (n - 500) * interval '1 s', 1, 1, '{{}}' FROM generate_series(1, 100000) AS n;
+SELECT 2000000 + n, now(), now() + interval '1 day' + n * interval '1 s', 1, 1, '{{}}'
+  FROM generate_series(1, 100000) AS n;
 INSERT INTO claim (worker, number, runs)
 SELECT 1 + batch % 10, batch, array_agg(id ORDER BY id)
   FROM (SELECT id, id / 80 AS batch FROM run WHERE id BETWEEN 1 AND {CLAIMED}) AS held GROUP BY batch;
+INSERT INTO schedule (key, cursor, next_at)
+SELECT n::text, now(), now() + interval '1 day' + n * interval '1 s' FROM generate_series(1, {YOUNG}) AS n;
+INSERT INTO idempotency (tenant, key, fingerprint, answer) SELECT 1, n, '', '' FROM generate_series(1, {YOUNG}) AS n;
+INSERT INTO past_subscription SELECT 1, n, now(), now(), 1, false FROM generate_series(1, {YOUNG}) AS n;
+ANALYZE schedule, idempotency, past_subscription;
 """
 
 
@@ -73,6 +82,14 @@ async def line(full: str):
     await opened.close()
 
 
+@pytest.fixture
+async def calm(full: str):
+    """A line as the scheduler fires on, and keeps house."""
+    opened = Line(full, hot=False)
+    yield opened
+    await opened.close()
+
+
 _NUMBERS = itertools.count(10_000)
 
 
@@ -97,6 +114,30 @@ async def test_due_timers_are_found_at_the_head_of_their_index(line: Line):
     assert plan.whole_scans() == set()
     assert plan.indexes("timer") == {"timer_due"}
     assert plan.rows_read("timer") <= 3 * BATCH
+
+
+@pytest.mark.parametrize(("statement", "table"), [("due_runs", "run"), ("due_timers", "timer")])
+async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: str):
+    plan = await explain(line, statement, None, BATCH)
+    assert plan.rows_read(table) == 0
+    assert plan.pages_read < 20
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "arguments"),
+    [
+        ("due_schedules", "schedule", [None, BATCH]),
+        ("gauges", "schedule", []),
+        ("expire_keys", "idempotency", [timedelta(days=1)]),
+        ("remove_past_subscriptions", "past_subscription", []),
+    ],
+)
+async def test_what_is_young_or_not_due_is_not_read_by_those_who_look_for_it(
+    calm: Line, statement: str, table: str, arguments: list[Any]
+):
+    plan = await explain(calm, statement, *arguments)
+    assert plan.rows_read(table) == 0
+    assert plan.pages_read < 20
 
 
 async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line):

@@ -1,8 +1,9 @@
 -- :name due_runs
--- Runs in the hot table whose time has come. `v` ranks retries, which do not move their flow.
+-- Runs in the hot table whose time has come. `v` ranks retries, which do not move their flow. The statement's clock
+-- bounds the index, as in `due_schedules`.
 SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt > 0 AS again, lane.v
   FROM (SELECT id, tenant, spec, attempt FROM run
-         WHERE state = 0 AND due_at <= coalesce($1::timestamptz, clock_timestamp()) ORDER BY due_at LIMIT $2) AS run
+         WHERE state = 0 AND due_at <= coalesce($1::timestamptz, statement_timestamp()) ORDER BY due_at LIMIT $2) AS run
   JOIN spec ON spec.id = run.spec
   JOIN lane ON lane.id = spec.lane
   JOIN tenant ON tenant.id = run.tenant
@@ -10,7 +11,7 @@ SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt 
 -- :name due_timers
 SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, 0::bigint AS v
   FROM (SELECT id, tenant, spec FROM timer
-         WHERE due_at <= coalesce($1::timestamptz, clock_timestamp()) ORDER BY due_at LIMIT $2) AS timer
+         WHERE due_at <= coalesce($1::timestamptz, statement_timestamp()) ORDER BY due_at LIMIT $2) AS timer
   JOIN spec ON spec.id = timer.spec
   JOIN tenant ON tenant.id = timer.tenant
 

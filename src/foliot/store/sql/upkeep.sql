@@ -2,7 +2,8 @@
 SELECT make_history_leaves('1 day', '4 days')
 
 -- :name expire_keys
-DELETE FROM idempotency WHERE created_at < clock_timestamp() - $1::interval
+-- The statement's clock bounds the index, here and below, as in `due_schedules`.
+DELETE FROM idempotency WHERE created_at < statement_timestamp() - $1::interval
 
 -- :name remove_dead_workers
 -- Their claims were reaped long ago; a claim of an unknown worker would be reaped all the same.
@@ -23,11 +24,11 @@ SELECT schedule, job, after, until, tenant, closed FROM past
 DELETE FROM firing WHERE closed_at < clock_timestamp() - interval '30 days'
 
 -- :name remove_past_subscriptions
-DELETE FROM past_subscription WHERE until < clock_timestamp() - interval '30 days'
+DELETE FROM past_subscription WHERE until < statement_timestamp() - interval '30 days'
 
 -- :name gauges
 SELECT (SELECT count(*) FROM dead_letter) AS dead_letters,
-       (SELECT count(*) FROM schedule WHERE next_at < clock_timestamp() - interval '5 seconds') AS overdue_schedules
+       (SELECT count(*) FROM schedule WHERE next_at < statement_timestamp() - interval '5 seconds') AS overdue_schedules
 
 -- :name ready_per_queue
 -- Counted up to a bound per lane: a backlog of millions must not make its own measurement slow.
