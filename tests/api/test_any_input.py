@@ -63,7 +63,7 @@ async def test_no_change_breaks_the_api(api: Caller, body: Any):
 @MANY
 @given(raw=st.binary())
 async def test_no_bytes_break_the_api(api: Caller, raw: bytes):
-    for address in ("/v1/jobs", "/v1/runs", "/v1/runs:batch"):
+    for address in ("/v1/jobs", "/v1/jobs:batch", "/v1/runs", "/v1/runs:batch"):
         assert (await api.post(address, raw=raw)).status in {400, 422}
 
 

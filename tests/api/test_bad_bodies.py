@@ -10,7 +10,7 @@ NOT_OBJECTS = (b"[]", b'"text"', b"7", b"null", b"true", b"[[[]]]")
 NOT_NUMBERS = (b"NaN", b"Infinity", b"-Infinity", b"01", b"1.", b"+1")
 NOT_TEXT = (b'"\xff"', b'"\xc3\x28"', b'"\xed\xa0\x80"')
 LONE = (b'"\\ud800"', b'"\\udc00 and on"', b'"\\ud800\\u0041"')
-WRITES = ("/v1/jobs", "/v1/runs", "/v1/runs:batch")
+WRITES = ("/v1/jobs", "/v1/jobs:batch", "/v1/runs", "/v1/runs:batch")
 
 
 async def test_what_is_not_json_is_malformed(api: Caller, world: World, subtests: pytest.Subtests):

@@ -131,6 +131,28 @@ async def test_every_fault_of_a_job_is_told_by_its_field_and_nothing_is_written(
     assert await rows(world) == before
 
 
+async def test_one_bad_job_spoils_its_batch_and_is_named(api: Caller, world: World, subtests: pytest.Subtests):
+    before = await rows(world)
+    good = {**PLAIN, "every": 60}
+    for fault, (fields, field) in BAD.items():
+        body = {name: value for name, value in {**PLAIN, **fields}.items() if value is not None}
+        with subtests.test(fault):
+            answer = await api.post("/v1/jobs:batch", {"jobs": [good, good, body]})
+            assert answer.field == f"jobs[2].{field}"
+    assert await rows(world) == before
+
+
+async def test_a_batch_takes_one_to_ten_thousand_jobs_and_each_key_once(api: Caller, world: World):
+    before = await rows(world)
+    assert (await api.post("/v1/jobs:batch", {"jobs": []})).field == "jobs"
+    assert (await api.post("/v1/jobs:batch", {"jobs": [PLAIN] * 10_001})).field == "jobs"
+    assert (await api.post("/v1/jobs:batch", {})).field == "jobs"
+    assert (await api.post("/v1/jobs:batch", {"jobs": [PLAIN], "runs": []})).field == "runs"
+    keyed = {**PLAIN, "key": "nightly"}
+    assert (await api.post("/v1/jobs:batch", {"jobs": [PLAIN, keyed, PLAIN, keyed]})).field == "jobs[3].key"
+    assert await rows(world) == before
+
+
 async def test_odd_addresses_are_refused(api: Caller, world: World, subtests: pytest.Subtests):
     before = await rows(world)
     for url in URLS:
@@ -174,6 +196,7 @@ async def test_deep_json_is_refused_however_deep(api: Caller, world: World, leve
         assert (await api("POST", "/v1/runs", raw=run)).field == "payload"
         batch = b'{"runs":[%s]}' % run
         assert (await api("POST", "/v1/runs:batch", raw=batch)).field == "runs"
+        assert (await api("POST", "/v1/jobs:batch", raw=b'{"jobs":[%s]}' % job)).field == "jobs"
     assert await rows(world) == before
 
 

@@ -141,6 +141,28 @@ async def test_the_same_key_is_not_created_twice(api: Caller):
     assert "PUT" in answer.json["hint"]
 
 
+async def test_a_batch_is_created_in_its_order(api: Caller):
+    jobs = [{**PLAIN, "name": str(number), "payload": number} for number in range(5)]
+    jobs[1] |= {"cronExpression": "0 9 * * *", "key": "nightly"}
+    jobs[3] |= {"scheduleAt": "2030-01-31T09:00:00Z"}
+    answer = await api.post("/v1/jobs:batch", {"jobs": jobs})
+    assert answer.status == 201
+    made = [(await api.get(f"/v1/jobs/{each}")).json for each in answer.json["jobIds"]]
+    assert [(job["name"], job["payload"]) for job in made] == [(str(number), number) for number in range(5)]
+    kinds = ["on_demand", "recurring", "on_demand", "one_time", "on_demand"]
+    assert [job["scheduleType"] for job in made] == kinds
+    assert (made[1]["nextRunAt"] is not None, made[3]["nextRunAt"]) == (True, "2030-01-31T09:00:00Z")
+
+
+async def test_a_batch_with_a_key_that_is_taken_creates_nothing_and_says_which(api: Caller):
+    await api.create(key="nightly")
+    answer = await api.post("/v1/jobs:batch", {"jobs": [PLAIN, {**PLAIN, "key": "nightly"}]})
+    assert answer.status == 409
+    assert "'nightly'" in answer.json["detail"]
+    assert answer.json["hint"]
+    assert len((await api.get("/v1/jobs")).json["items"]) == 1
+
+
 async def test_a_job_is_paused_resumed_and_cancelled(api: Caller):
     job = await api.create(every=60)
     address = f"/v1/jobs/{job['jobId']}"

@@ -133,6 +133,7 @@ async def test_the_same_key_twice_is_done_once(api: Caller, world: World, subtes
         "/v1/runs": {"handler": "noop"},
         "/v1/runs:batch": {"runs": [{"handler": "noop"}, {"handler": "noop"}]},
         "/v1/jobs": PLAIN,
+        "/v1/jobs:batch": {"jobs": [PLAIN, {**PLAIN, "key": "nightly", "every": 60}]},
         f"/v1/jobs/{job['jobId']}:run": {"payload": 1},
     }
     for address, body in calls.items():

@@ -15,6 +15,7 @@ from world import World
 WITH_ID = [operation for operation in OPERATIONS if re.search(r"{(job|run)}", operation.path)]
 BODIES: dict[str, Any] = {
     "createJob": PLAIN,
+    "createJobs": {"jobs": [PLAIN]},
     "putJobByKey": PLAIN,
     "changeJob": {"name": "other"},
     "createRun": {"handler": "noop"},

@@ -130,6 +130,20 @@ async def test_a_job_is_put_by_a_key_that_may_contain_slashes(foliot: Served):
         assert (await aio.put_job("team/load", "load", "noop", every=120)).id == first.id
 
 
+async def test_jobs_are_created_together_in_both_clients(foliot: Served):
+    client = foliot.client()
+    fields = [{"name": f"job {n}", "handler": "noop", "max_retries": n, "key": None} for n in range(3)]
+    made = await away(client.create_jobs, fields, idempotency_key="once")
+    assert [(await away(client.get_job, each)).max_retries for each in made] == [0, 1, 2]
+    assert await away(client.create_jobs, fields, idempotency_key="once") == made
+    async with foliot.aio() as aio:
+        (last,) = await aio.create_jobs({**each, "name": "last"} for each in fields[:1])
+        assert (await aio.get_job(last)).name == "last"
+        with pytest.raises(ApiError) as caught:
+            await aio.create_jobs([fields[0], {**fields[1], "cron_expression": "61 * * * *"}])
+        assert caught.value.errors[0].field == "jobs[1].cronExpression"
+
+
 async def test_lists_come_in_pages(foliot: Served):
     client = foliot.client()
     made = [(await away(client.create_job, f"job {n}", "noop")).id for n in range(3)]

@@ -25,6 +25,9 @@ from foliot.store.specs import SpecBook
 from foliot.store.submission import NewRun
 from foliot.store.tenants import find_tenant
 
+BATCH = 1_000
+"""Jobs that one call creates."""
+
 worker = Worker()
 tally = Tally()
 
@@ -86,8 +89,9 @@ async def schedule(database: Database, count: int, ahead: float) -> None:
 
     async def create(number: int) -> None:
         tenant = await find_tenant(database, tenant_name(number)) or 0
-        for _ in range(number, count, TENANTS):
-            await control.create(tenant, draft, render=lambda _: b"")
+        mine = [draft] * len(range(number, count, TENANTS))
+        for first in range(0, len(mine), BATCH):
+            await control.create_batch(tenant, mine[first : first + BATCH], render=lambda _: b"")
 
     await asyncio.gather(*(create(number) for number in range(TENANTS)))
     say({"due": at.timestamp(), "made": count, "seconds": time.monotonic() - began})

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.reading import LARGE
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import parse_priority
 from foliot.domain.ids import decode, encode
@@ -13,9 +14,9 @@ from foliot.services.insights import body_of, draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
 from foliot.store.submission import NewRun
-from foliot.wire.jobs import JobBody, check_key, check_payload, draft_of
+from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
-from foliot.wire.views import Accepted, AttemptView, JobView, Page
+from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
 _REPLACES = {"cronExpression": ("every",), "every": ("cronExpression", "timezone")}
@@ -59,6 +60,17 @@ async def create_job(call: Call) -> Reply:
         render=lambda row: msgspec.json.encode(_view(call, row)),
     )
     return Reply(body, location=f"/v1/jobs/{msgspec.json.decode(body)['jobId']}")
+
+
+async def create_jobs(call: Call) -> Reply:
+    body = await call.services.control.create_batch(
+        call.tenant.id,
+        drafts_of(call.body),
+        key=call.key,
+        fingerprint=call.fingerprint,
+        render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
+    )
+    return Reply(body)
 
 
 async def put_job(call: Call) -> Reply:
@@ -162,6 +174,19 @@ OPERATIONS = (
         result=JobView,
         status=201,
         idempotent_by_key=True,
+    ),
+    Operation(
+        name="createJobs",
+        method="POST",
+        path="/v1/jobs:batch",
+        scope="jobs:write",
+        summary="Create up to 10,000 jobs, all or none",
+        handler=create_jobs,
+        body=JobBatch,
+        result=CreatedJobs,
+        status=201,
+        idempotent_by_key=True,
+        largest_body=LARGE,
     ),
     Operation(
         name="listJobs",

@@ -13,6 +13,8 @@ DEEPEST: Final = 64
 """Levels of nesting in a body."""
 SMALL: Final = 1 << 20
 """Bytes: what most operations take at most. A larger batch is not read twice to look for repeated names."""
+LARGE: Final = 64 << 20
+"""Bytes: what batches take at most."""
 _FLATTEN: Final = "flatten it, or send the inner part as a string"
 # Possessive, and only ever applied to what is known to be well formed: without both, a body of quotes and
 # backslashes takes time quadratic in its length.

@@ -6,6 +6,7 @@ import msgspec
 
 from foliot.api.jobs import Limit, PageQuery, run_key
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.reading import LARGE
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.services.submit import Key
@@ -49,7 +50,7 @@ async def create_runs(call: Call) -> Reply:
         try:
             runs.append(await new_run(call, body))
         except InvalidField as error:
-            raise InvalidField(f"runs[{index}].{error.field}", error.message, error.hint) from None
+            raise error.within(f"runs[{index}]") from None
     accepted = await call.services.submitter.submit(runs, _batch_key(call))
     return Reply(accepted.repeated or AcceptedBatch([encode("run", number) for number in accepted.ids]))
 
@@ -111,7 +112,7 @@ OPERATIONS = (
         result=AcceptedBatch,
         status=201,
         idempotent_by_key=True,
-        largest_body=64 << 20,
+        largest_body=LARGE,
     ),
     Operation(
         name="listRuns",

@@ -21,6 +21,10 @@ class InvalidField(FoliotError, ValueError):  # noqa: N818 - reads aloud: "raise
         self.args = (field, message, hint)  # so that it survives pickling
         self.field = field
 
+    def within(self, place: str) -> "InvalidField":
+        """The same fault, of a value that stands in `place`: `jobs[3]`."""
+        return InvalidField(f"{place}.{self.field}", self.message, self.hint)
+
     def __str__(self) -> str:
         return f"{self.field}: {super().__str__()}"
 

@@ -1,5 +1,6 @@
 """What each call of a client sends: written once, carried by either client."""
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,10 @@ def submit(
 
 def create_job(name: str, handler: Handler, key: str | None, fields: dict[str, Any]) -> Request:
     return Request("POST", path("jobs"), _body({"name": name, "handler": handler, **fields}), key)
+
+
+def create_jobs(jobs: Iterable[Mapping[str, Any]], key: str | None) -> Request:
+    return Request("POST", path("jobs", verb=":batch"), _encode({"jobs": [_fields(job) for job in jobs]}), key)
 
 
 def put_job(key: str, name: str, handler: Handler, fields: dict[str, Any]) -> Request:
@@ -49,9 +54,13 @@ def get(*parts: str, **query: Any) -> Request:
     return Request("GET", path(*parts, **query))
 
 
-def _body(values: dict[str, Any]) -> bytes:
-    """Keyword arguments in Python's spelling as a JSON object in the wire's; what is None is left out."""
-    return _encode({camel(name): value for name, value in values.items() if value is not None})
+def _body(values: Mapping[str, Any]) -> bytes:
+    return _encode(_fields(values))
+
+
+def _fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments in Python's spelling as fields in the wire's; what is None is left out."""
+    return {camel(name): value for name, value in values.items() if value is not None}
 
 
 def _encode(value: dict[str, Any]) -> bytes:

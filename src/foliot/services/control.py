@@ -1,14 +1,13 @@
 """Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
 
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.kit.signals import DUE
 from foliot.store import jobs
-from foliot.store.database import Connection, Database, Row
-from foliot.store.jobs import Standing
+from foliot.store.database import Connection, Database
+from foliot.store.jobs import Definition, Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key
 from foliot.store.specs import SpecBook, SpecRef
 from foliot.store.submission import Answer, NewRun, Once, first_answer, plan, recall, remember
@@ -26,6 +25,8 @@ class _RepeatedError(Exception):
 
 
 Render = Callable[[JobRow], bytes]
+_Answer = Callable[[Connection, Sequence[int]], Awaitable[bytes]]
+"""What to say about the jobs of these ids, asked inside the transaction that makes them."""
 
 
 class Control:
@@ -44,10 +45,37 @@ class Control:
         self, tenant: int, draft: Draft, *, key: str | None = None, fingerprint: bytes = b"", render: Render
     ) -> bytes:
         """Store a job and return it rendered; with an idempotency `key`, the first answer to that key."""
-        spec = await self._specs.intern(tenant, draft.spec)
+
+        async def answer(connection: Connection, made: Sequence[int]) -> bytes:
+            return render(await self._read(connection, tenant, made[0]))
+
+        return await self._create(tenant, [draft], answer, key, fingerprint)
+
+    async def create_batch(
+        self,
+        tenant: int,
+        drafts: Sequence[Draft],
+        *,
+        key: str | None = None,
+        fingerprint: bytes = b"",
+        render: Callable[[Sequence[int]], bytes],
+    ) -> bytes:
+        """Store jobs, all or none, and return their ids rendered, in the order of the drafts; `key` as in `create`."""
+
+        async def answer(_: Connection, made: Sequence[int]) -> bytes:
+            return render(made)
+
+        return await self._create(tenant, drafts, answer, key, fingerprint)
+
+    async def _create(
+        self, tenant: int, drafts: Sequence[Draft], answer: _Answer, key: str | None, fingerprint: bytes
+    ) -> bytes:
+        if key is not None and (first := await self._first_answer(tenant, key)) is not None:
+            return first_answer(first, fingerprint)  # before ten thousand rows are written in vain
+        specs = await self._specs.intern_batch(tenant, [draft.spec for draft in drafts])
         try:
             async with self._database.transaction() as connection:
-                body = render(await self._insert(connection, spec, draft))
+                body = await answer(connection, await self._insert(connection, specs, drafts))
                 if key is not None:
                     await _answer_once(connection, Once(tenant, key, Answer(fingerprint, body)))
         except _RepeatedError as repeated:
@@ -74,7 +102,8 @@ class Control:
         spec = await self._specs.intern(tenant, draft.spec)
         try:
             async with self._database.transaction() as connection:
-                row = await self._insert(connection, spec, draft)
+                (job,) = await self._insert(connection, [spec], [draft])
+                row = await self._read(connection, tenant, job)
         except Conflict:  # somebody else has just created it
             async with self._database.connection() as connection:
                 job = await find_job_by_key(connection, tenant, key)
@@ -115,7 +144,6 @@ class Control:
         for _ in range(_TRIES):
             before = await self.read(tenant, job)
             draft = draft_of(before)
-            spec = await self._specs.intern(tenant, draft.spec)
             async with self._database.transaction() as connection:
                 locked = await jobs.lock_schedules(connection, [before.schedule])
                 standing = await self._lock_job(connection, tenant, job)
@@ -125,7 +153,7 @@ class Control:
                 if standing.gate is Gate.PAUSED:
                     await jobs.set_gate(connection, tenant, job, Gate.OPEN)
                     if before.schedule is not None:
-                        await jobs.subscribe(connection, job, spec, draft, locked[before.schedule], standing.now)
+                        await jobs.subscribe(connection, {job: draft}, locked.values(), standing.now)
                     await jobs.unblock_runs(connection, job)
                 row = await self._read(connection, tenant, job)
                 break
@@ -144,17 +172,25 @@ class Control:
                 await jobs.cancel_runs(connection, job, standing.run)
             return await self._read(connection, tenant, job)
 
-    async def _insert(self, connection: Connection, spec: SpecRef, draft: Draft) -> JobRow:
-        schedule = await jobs.find_schedule(connection, draft)
-        (job, run), _ = await jobs.draw_ids(connection, 2)
-        one_time = run if draft.kind is Kind.ONE_TIME else None
-        if not await jobs.insert_job(connection, job, spec, draft, schedule, one_time):
-            raise Conflict(f"there is a job with the key {draft.key!r} already", "PUT it by its key to change it")
-        # Nobody knows the job yet, so its row may come before the lock, which all jobs of a schedule queue up for.
-        locked = await jobs.lock_schedules(connection, [schedule])
-        now = await jobs.clock(connection)
-        await self._begin(connection, job, spec, draft, locked.get(schedule), one_time, now)
-        return await self._read(connection, spec.tenant, job)
+    async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
+        """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""
+        schedules, own = await jobs.find_schedules(connection, drafts)
+        runs = [draft.kind is Kind.ONE_TIME for draft in drafts]
+        ids = iter(await jobs.draw_ids(connection, len(drafts) + sum(runs)))
+        new = [
+            Definition(next(ids), spec, draft, schedule, next(ids) if one_time else None)
+            for spec, draft, schedule, one_time in zip(specs, drafts, schedules, runs, strict=True)
+        ]
+        if taken := await jobs.insert_jobs(connection, new):
+            raise _key_taken([each.draft.key for each in taken])
+        await _plan_runs(connection, new)
+        # Schedules made here come first, because nobody waits for them. From the lock of the others to the commit all
+        # edits of their jobs queue up, and their firing too.
+        for group in (own, {*schedules} - own - {None}):
+            if members := {each.job: each.draft for each in new if each.schedule in group}:
+                locked = await jobs.lock_schedules(connection, group)
+                await jobs.subscribe(connection, members, locked.values(), await jobs.clock(connection))
+        return [each.job for each in new]
 
     async def _lock(self, connection: Connection, tenant: int, job: int) -> Standing:
         """Lock the schedule, then the job: the order in which firing takes them."""
@@ -172,7 +208,7 @@ class Control:
         return standing
 
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
-        schedule = await jobs.find_schedule(connection, draft)
+        (schedule,), _ = await jobs.find_schedules(connection, [draft])
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule])
         standing = await jobs.lock_job(connection, tenant, before.id)
         if standing is None or standing.version != before.version:
@@ -182,37 +218,19 @@ class Control:
         if standing.gate is Gate.CANCELLED:
             raise Conflict("the job is cancelled", "create a new one")
         if standing.ended_state is not None and draft.kind is Kind.ONE_TIME and draft.timing == before.timing:
-            await jobs.update_job(connection, before.id, spec, draft, None, standing.run)  # its instant has been
+            # Its instant has been.
+            await jobs.update_job(connection, Definition(before.id, spec, draft, None, standing.run))
             return True
         await jobs.unsubscribe(connection, before.id, now, closed=False)
         if standing.run is not None and standing.ended_state is None:
             await self._take_back(connection, standing.run)
-        one_time = None
-        if draft.kind is Kind.ONE_TIME:
-            (one_time,), _ = await jobs.draw_ids(connection, 1)
-        await jobs.update_job(connection, before.id, spec, draft, schedule, one_time)
-        if standing.gate is Gate.OPEN or draft.kind is Kind.ONE_TIME:  # a paused job's run waits and is held when due
-            await self._begin(connection, before.id, spec, draft, locked.get(schedule), one_time, now)
+        run = (await jobs.draw_ids(connection, 1))[0] if draft.kind is Kind.ONE_TIME else None
+        changed = Definition(before.id, spec, draft, schedule, run)
+        await jobs.update_job(connection, changed)
+        await _plan_runs(connection, [changed])  # also of a paused job: its run waits and is held when due
+        if schedule is not None and standing.gate is Gate.OPEN:
+            await jobs.subscribe(connection, {before.id: draft}, [locked[schedule]], now)
         return True
-
-    async def _begin(
-        self,
-        connection: Connection,
-        job: int,
-        spec: SpecRef,
-        draft: Draft,
-        schedule: Row | None,
-        run: int | None,
-        now: datetime,
-    ) -> None:
-        match draft.kind:
-            case Kind.RECURRING if schedule is not None:
-                await jobs.subscribe(connection, job, spec, draft, schedule, now)
-            case Kind.ONE_TIME if run is not None:
-                new = NewRun(spec, draft.payload, job=job, due=draft.run_at, origin=ONE_TIME_ORIGIN)
-                await plan(connection, [new], [run])
-            case _:
-                pass
 
     async def _take_back(self, connection: Connection, run: int) -> None:
         if not await jobs.take_back_run(connection, run):
@@ -223,6 +241,23 @@ class Control:
         if row is None:
             raise NotFound("there is no such job")
         return row
+
+
+async def _plan_runs(connection: Connection, definitions: Sequence[Definition]) -> None:
+    """Write the runs of those that are one-time jobs."""
+    runs = {
+        each.run: NewRun(each.spec, each.draft.payload, job=each.job, due=each.draft.run_at, origin=ONE_TIME_ORIGIN)
+        for each in definitions
+        if each.run is not None
+    }
+    if runs:
+        await plan(connection, list(runs.values()), list(runs))
+
+
+def _key_taken(keys: Sequence[str | None]) -> Conflict:
+    named = ", ".join(map(repr, keys[:5])) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
+    said, hint = ("is a job with the key", "it") if len(keys) == 1 else ("are jobs with the keys", "them")
+    return Conflict(f"there {said} {named} already", f"PUT {hint} by key to change {hint}")
 
 
 def _too_many_changes() -> Conflict:

@@ -1,14 +1,14 @@
 """Jobs: their definitions, and which of them owns which instants of a schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
-from foliot.domain.ids import Block, mint
+from foliot.domain.ids import BLOCK_SIZE, Block, mint
 from foliot.domain.job import Draft, Gate, Kind
-from foliot.domain.schedule import canonical_key, next_fire
+from foliot.domain.schedule import canonical_key, next_fire, parse_key
 from foliot.store.database import Connection, Line, Row
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
@@ -18,10 +18,13 @@ async def fetch_names(line: Line, jobs: Sequence[int]) -> dict[int, str]:
     return {row["id"]: row["name"] for row in await line.fetch("job_names", jobs)}
 
 
-async def draw_ids(connection: Connection, count: int) -> tuple[range, datetime]:
-    """New ids, and the database's clock."""
-    row = await connection.fetchrow(SQL["draw_id"])
-    return mint(Block(row["block"], row["at"]), count), row["at"]
+async def draw_ids(connection: Connection, count: int) -> list[int]:
+    """New ids, rising."""
+    rows = await connection.fetch(SQL["draw_blocks"], -(-count // BLOCK_SIZE))
+    ids: list[int] = []
+    for row in rows:
+        ids.extend(mint(Block(*row), min(count - len(ids), BLOCK_SIZE)))
+    return sorted(ids)
 
 
 async def clock(connection: Connection) -> datetime:
@@ -47,31 +50,41 @@ async def lock_job(connection: Connection, tenant: int, job: int) -> Standing | 
     return None if row is None else Standing(row[0], Kind(row[1]), Gate(row[2]), *row[3:])
 
 
-async def insert_job(
-    connection: Connection, job: int, spec: SpecRef, draft: Draft, schedule: int | None, run: int | None
-) -> bool:
-    """Store a new job; false if the tenant has one of the same key."""
+class Definition(NamedTuple):
+    """What a job is to be: its draft, and where in the store that belongs."""
+
+    job: int
+    spec: SpecRef
+    draft: Draft
+    schedule: int | None
+    """Of a recurring job."""
+    run: int | None
+    """Of a one-time job."""
+
+
+async def insert_jobs(connection: Connection, new: Sequence[Definition]) -> list[Definition]:
+    """Store new jobs; returns those that are not stored, because their tenant has another of the same key."""
     rows = await connection.fetch(
-        SQL["insert_job"],
-        job,
-        spec.tenant,
-        draft.name,
-        draft.key,
-        spec.id,
-        draft.kind,
-        draft.exclusive,
-        schedule,
-        run,
-        _json(draft.timing),
-        _json(draft.labels),
-        draft.payload,
+        SQL["insert_jobs"],
+        [each.job for each in new],
+        [each.spec.tenant for each in new],
+        [each.draft.name for each in new],
+        [each.draft.key for each in new],
+        [each.spec.id for each in new],
+        [each.draft.kind for each in new],
+        [each.draft.exclusive for each in new],
+        [each.schedule for each in new],
+        [each.run for each in new],
+        [_json(each.draft.timing) for each in new],
+        [_json(each.draft.labels) for each in new],
+        [each.draft.payload for each in new],
     )
-    return bool(rows)
+    stored = {row["id"] for row in rows}
+    return [each for each in new if each.job not in stored]
 
 
-async def update_job(
-    connection: Connection, job: int, spec: SpecRef, draft: Draft, schedule: int | None, run: int | None
-) -> None:
+async def update_job(connection: Connection, changed: Definition) -> None:
+    job, spec, draft, schedule, run = changed
     await connection.execute(
         SQL["update_job"],
         spec.tenant,
@@ -92,42 +105,58 @@ async def set_gate(connection: Connection, tenant: int, job: int, gate: Gate) ->
     await connection.execute(SQL["set_gate"], tenant, job, gate)
 
 
-async def find_schedule(connection: Connection, draft: Draft) -> int | None:
-    """The schedule that this definition shares with all others of the same recurrence."""
-    if draft.recurrence is None:
-        return None
-    key = canonical_key(draft.recurrence)
-    found = await connection.fetchval(SQL["find_schedule"], key)
-    if found is None:
-        await connection.execute(SQL["make_schedule"], key)
+async def find_schedules(connection: Connection, drafts: Sequence[Draft]) -> tuple[list[int | None], set[int]]:
+    """For each draft the schedule that it shares with all others of the same recurrence.
+
+    Also says which schedules are made here: until the commit nobody else sees those.
+    """
+    keys = [None if draft.recurrence is None else canonical_key(draft.recurrence) for draft in drafts]
+    wanted = {key for key in keys if key is not None}
+    found, made = await _known_schedules(connection, wanted), dict[str, int]()
+    if missing := wanted - found.keys():
+        made = {row["key"]: row["id"] for row in await connection.fetch(SQL["make_schedules"], list(missing))}
         # A statement of its own: it sees what a rival, for whom the insert waited, has made.
-        found = await connection.fetchval(SQL["find_schedule"], key)
-    return found  # type: ignore[no-any-return]
+        found |= made | await _known_schedules(connection, missing - made.keys())
+    return [None if key is None else found[key] for key in keys], set(made.values())
 
 
-async def lock_schedules(connection: Connection, schedules: Sequence[int | None]) -> dict[int | None, Row]:
+async def _known_schedules(connection: Connection, keys: set[str]) -> dict[str, int]:
+    rows = await connection.fetch(SQL["find_schedules"], list(keys)) if keys else []
+    return {row["key"]: row["id"] for row in rows}
+
+
+async def lock_schedules(connection: Connection, schedules: Iterable[int | None]) -> dict[int, Row]:
     """Lock in id order, so that two edits cannot deadlock; a fire in mid-chunk is waited for."""
     wanted = sorted({schedule for schedule in schedules if schedule is not None})
-    return {row["id"]: row for row in await connection.fetch(SQL["lock_schedules"], wanted)}
+    return {row["id"]: row for row in await connection.fetch(SQL["lock_schedules"], wanted)} if wanted else {}
 
 
-async def subscribe(
-    connection: Connection, job: int, spec: SpecRef, draft: Draft, schedule: Row, now: datetime
-) -> None:
-    """Give the definition the instants after `now`. The schedule must be locked; it is woken if it slept."""
-    if draft.recurrence is None:
-        raise ValueError("only a recurring job subscribes")
-    if schedule["next_at"] is None:
+async def subscribe(connection: Connection, drafts: Mapping[int, Draft], locked: Iterable[Row], now: datetime) -> None:
+    """Give these jobs, whose rows say the same as their drafts, the instants after `now`.
+
+    Their schedules are `locked`, no others; those that slept are woken.
+    """
+    await _wake(connection, [schedule for schedule in locked if schedule["next_at"] is None], now)
+    # Just below, because a subscription owns the instants strictly after its beginning.
+    beginnings = [
+        max(now, draft.not_before - datetime.resolution) if draft.not_before else now for draft in drafts.values()
+    ]
+    ends = [
+        max(draft.ends_at, after) if draft.ends_at else None
+        for draft, after in zip(drafts.values(), beginnings, strict=True)
+    ]
+    await connection.execute(SQL["subscribe"], list(drafts), beginnings, ends)
+
+
+async def _wake(connection: Connection, sleeping: Sequence[Row], now: datetime) -> None:
+    moves = []
+    for schedule in sleeping:
         # Never back: an instant that was fired before the clock was set back is not fired again.
         cursor = max(now, schedule["cursor"])
-        if (following := next_fire(draft.recurrence, cursor)) is not None:
-            await connection.execute(SQL["wake_schedule"], schedule["id"], cursor, following)
-    # Just below, because a subscription owns the instants strictly after its beginning.
-    after = max(now, draft.not_before - datetime.resolution) if draft.not_before else now
-    until = max(draft.ends_at, after) if draft.ends_at else None
-    await connection.execute(
-        SQL["subscribe"], schedule["id"], job, after, until, spec.tenant, spec.id, draft.exclusive, draft.payload
-    )
+        if (following := next_fire(parse_key(schedule["key"]), cursor)) is not None:
+            moves.append((schedule["id"], cursor, following))
+    if moves:
+        await connection.execute(SQL["wake_schedules"], *map(list, zip(*moves, strict=True)))
 
 
 async def unsubscribe(connection: Connection, job: int, now: datetime, *, closed: bool) -> None:

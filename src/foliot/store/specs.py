@@ -1,5 +1,7 @@
 """Specs and lanes: content-addressed, so that ten million runs share a few rows."""
 
+from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from foliot.domain.fairness import Priority
@@ -30,25 +32,45 @@ class SpecBook:
         self._known: dict[tuple[int, bytes], SpecRef] = {}
 
     async def intern(self, tenant: int, spec: Spec) -> SpecRef:
-        body = spec.body()
-        name = (tenant, digest(body))
-        if name not in self._known:
-            if len(self._known) > 100_000:
-                self._known.clear()
-            row = await self._database.fetchrow(
-                "intern_spec", tenant, name[1], spec.queue, spec.handler.group, spec.priority, body
-            )
-            if row is None:
-                raise RuntimeError("a spec that was just stored cannot be found")
-            self._known[name] = SpecRef(row["id"], row["lane"], tenant, spec.priority, row["weight"])
-        return self._known[name]
+        (ref,) = await self.intern_batch(tenant, [spec])
+        return ref
+
+    async def intern_batch(self, tenant: int, specs: Sequence[Spec]) -> list[SpecRef]:
+        """For each spec where it is stored; equal ones are stored once."""
+        names = [digest(spec.body()) for spec in specs]
+        found = {name: ref for name in names if (ref := self._known.get((tenant, name)))}
+        if missing := {name: spec for name, spec in zip(names, specs, strict=True) if name not in found}:
+            found |= await self._learn(tenant, missing)
+        return [found[name] for name in names]
+
+    async def _learn(self, tenant: int, specs: dict[bytes, Spec]) -> dict[bytes, SpecRef]:
+        rows = await self._database.fetch("find_specs", tenant, list(specs))
+        if len(rows) < len(specs):
+            await self._store(tenant, specs)
+            # A statement of its own: it sees what a rival, for whom the insert waited, has stored.
+            rows = await self._database.fetch("find_specs", tenant, list(specs))
+        refs = {
+            row["digest"]: SpecRef(row["id"], row["lane"], tenant, specs[row["digest"]].priority, row["weight"])
+            for row in rows
+        }
+        if len(self._known) > 100_000:
+            self._known.clear()
+        self._known.update({(tenant, name): ref for name, ref in refs.items()})
+        return refs
+
+    async def _store(self, tenant: int, specs: dict[bytes, Spec]) -> None:
+        queues = [spec.queue for spec in specs.values()]
+        groups = [spec.handler.group for spec in specs.values()]
+        await self._database.fetch("make_lanes", queues, groups)
+        priorities, bodies = [spec.priority for spec in specs.values()], [spec.body() for spec in specs.values()]
+        await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies)
 
 
 async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> list[int]:
     """Ids of the lanes of these queues and handler groups, every pairing."""
     found = await line.fetch("find_lanes", queues, groups)
     if len(found) < len(set(queues)) * len(set(groups)):
-        await line.fetch("make_lanes", queues, groups)
+        await line.fetch("make_lanes", *map(list, zip(*product(queues, groups), strict=True)))
         found = await line.fetch("find_lanes", queues, groups)
     return [row["id"] for row in found]
 

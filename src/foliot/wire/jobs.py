@@ -63,6 +63,12 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     depends_on: list[Any] = []
 
 
+class JobBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """Up to 10,000 jobs, created all or none."""
+
+    jobs: Annotated[list[JobBody], Meta(min_length=1, max_length=10_000)]
+
+
 def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
     """The spec that this policy asks for, or InvalidField."""
     if not _QUEUE.fullmatch(body.queue):
@@ -140,6 +146,21 @@ def draft_of(body: JobBody) -> Draft:
         not_before=body.schedule_at if recurrence is not None else None,
         ends_at=body.ends_at,
     )
+
+
+def drafts_of(batch: JobBatch) -> list[Draft]:
+    """Check every job of a batch; InvalidField names the one that is wrong: `jobs[3].cronExpression`."""
+    drafts: list[Draft] = []
+    keys: dict[str, int] = {}
+    for index, body in enumerate(batch.jobs):
+        try:
+            draft = draft_of(body)
+        except InvalidField as error:
+            raise error.within(f"jobs[{index}]") from None
+        if draft.key is not None and (first := keys.setdefault(draft.key, index)) != index:
+            raise InvalidField(f"jobs[{index}].key", f"is the key of jobs[{first}] too", "a key names one job")
+        drafts.append(draft)
+    return drafts
 
 
 def _labels(labels: dict[str, str]) -> dict[str, str]:

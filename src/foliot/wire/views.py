@@ -99,6 +99,12 @@ class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
     fence: int | None
 
 
+class CreatedJobs(msgspec.Struct, rename="camel"):
+    """The new jobs' ids, in the order they were sent."""
+
+    job_ids: list[str]
+
+
 class Accepted(msgspec.Struct, rename="camel"):
     """The new run's id: it is on disk."""
 

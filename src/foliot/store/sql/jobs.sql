@@ -1,15 +1,20 @@
 -- :name job_names
 SELECT id, name FROM job WHERE id = ANY ($1::bigint[])
 
--- :name draw_id
-SELECT nextval('id_block') AS block, clock_timestamp() AS at
+-- :name draw_blocks
+SELECT nextval('id_block') AS block, clock_timestamp() AS at FROM generate_series(1, $1::int)
 
 -- :name clock
 SELECT clock_timestamp()
 
--- :name insert_job
+-- :name insert_jobs
+-- Sorted by key, so that two batches with the same keys wait for each other instead of deadlocking.
 INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11::jsonb, $12)
+SELECT id, tenant, name, key, spec, kind, exclusive, schedule, run, timing::jsonb, labels::jsonb, payload
+  FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::smallint[], $7::boolean[], $8::bigint[],
+              $9::bigint[], $10::text[], $11::text[], $12::bytea[])
+       AS x(id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload)
+ ORDER BY tenant, key, id
 ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
 
@@ -39,24 +44,31 @@ SELECT * FROM job_view
 -- :name set_gate
 UPDATE job SET gate = $3, version = version + 1, updated_at = clock_timestamp() WHERE tenant = $1 AND id = $2
 
--- :name find_schedule
-SELECT id FROM schedule WHERE key = $1
+-- :name find_schedules
+SELECT id, key FROM schedule WHERE key = ANY ($1::text[])
 
--- :name make_schedule
--- Created asleep; whoever subscribes wakes it under its lock. One that is there already is not touched: DO UPDATE would
+-- :name make_schedules
+-- Sorted, so that two batches with the same recurrences wait for each other instead of deadlocking. Created asleep; whoever subscribes wakes it under its lock. One that is there already is not touched: DO UPDATE would
 -- lock it before its turn, and two edits that swap schedules would deadlock.
-INSERT INTO schedule (key, cursor) VALUES ($1, clock_timestamp()) ON CONFLICT (key) DO NOTHING
+INSERT INTO schedule (key, cursor) SELECT key, clock_timestamp() FROM unnest($1::text[]) AS key ORDER BY key
+ON CONFLICT (key) DO NOTHING
+RETURNING id, key
 
 -- :name lock_schedules
 SELECT id, key, cursor, next_at FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id
    FOR NO KEY UPDATE
 
--- :name wake_schedule
-UPDATE schedule SET cursor = $2, next_at = $3 WHERE id = $1 AND next_at IS NULL
+-- :name wake_schedules
+UPDATE schedule SET cursor = x.cursor, next_at = x.next_at
+  FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) AS x(id, cursor, next_at)
+ WHERE schedule.id = x.id AND schedule.next_at IS NULL
 
 -- :name subscribe
+-- What a subscription repeats of its job is taken from the job's row: the schedule is locked, and ten thousand payloads
+-- on their way from the client would hold up its firing.
 INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload)
-VALUES ($1, $2, $3, coalesce($4::timestamptz, 'infinity'), $5, $6, $7, $8)
+SELECT job.schedule, job.id, x.after, coalesce(x.until, 'infinity'), job.tenant, job.spec, job.exclusive, job.payload
+  FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) AS x(job, after, until) JOIN job ON job.id = x.job
 
 -- :name end_subscription
 -- Instants up to $2 stay with the old definition. If none of them is still to be fired, the row has done its work.

@@ -1,20 +1,21 @@
--- :name intern_spec
--- DO UPDATE with nothing to change, because DO NOTHING returns no row for a spec that is there already.
-WITH home AS (
-    INSERT INTO lane (queue, handler_group) VALUES ($3, $4)
-    ON CONFLICT (queue, labels, handler_group) DO UPDATE SET queue = excluded.queue
-    RETURNING id
-), stored AS (
-    INSERT INTO spec (tenant, digest, lane, priority, body) SELECT $1, $2, home.id, $5, $6 FROM home
-    ON CONFLICT (tenant, digest) DO UPDATE SET digest = excluded.digest
-    RETURNING id, lane
-)
-SELECT stored.id, stored.lane, tenant.weight FROM stored, tenant WHERE tenant.id = $1
+-- :name find_specs
+SELECT spec.id, spec.lane, spec.digest, tenant.weight FROM spec JOIN tenant ON tenant.id = spec.tenant
+ WHERE spec.tenant = $1 AND spec.digest = ANY ($2::bytea[])
+
+-- :name make_specs
+-- Their lanes were made before. Sorted, so that two batches with the same specs wait for each other.
+INSERT INTO spec (tenant, digest, lane, priority, body)
+SELECT $1, x.digest, lane.id, x.priority, x.body
+  FROM unnest($2::bytea[], $3::text[], $4::text[], $5::smallint[], $6::bytea[])
+       AS x(digest, queue, handler_group, priority, body)
+  JOIN lane ON lane.queue = x.queue AND lane.labels = '' AND lane.handler_group = x.handler_group
+ ORDER BY x.digest
+ON CONFLICT (tenant, digest) DO NOTHING
 
 -- :name make_lanes
 -- Those that are there already are not touched: DO UPDATE would lock them in another order than `publish` does.
 INSERT INTO lane (queue, handler_group)
-SELECT queue, handler_group FROM unnest($1::text[]) AS queue, unnest($2::text[]) AS handler_group ORDER BY 1, 2
+SELECT DISTINCT queue, handler_group FROM unnest($1::text[], $2::text[]) AS x(queue, handler_group) ORDER BY 1, 2
 ON CONFLICT (queue, labels, handler_group) DO NOTHING
 
 -- :name find_lanes
