@@ -14,17 +14,15 @@ from typing import Any, Final
 from bench.peers.adapters import PEERS
 from bench.peers.adapters.floor import FloorRepeat
 from bench.peers.installing import CannotInstallError
-from bench.peers.machine import commit, describe_machine
 from bench.peers.measure import Repeat
 from bench.peers.peer import Home, Peer, StoreName
 from bench.peers.plan import Plan
-from bench.peers.plot import plot
-from bench.peers.report import report
+from bench.peers.report import publish
 from bench.peers.results import Results
 from bench.peers.servers import Postgres, Store, redis
 from foliot.bench.bed import server
+from foliot.bench.machine import ROOT, commit, describe_machine
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".foliot-peers"
 
 
@@ -68,10 +66,14 @@ class Run:
             self._say(f"{peer.name}: not measured: {error}")
             return
         load, started = os.getloadavg()[0], time.monotonic()
-        repeat = FloorRepeat if peer.name == "floor" else Repeat
+        repeat: Repeat | FloorRepeat
+        if peer.name == "floor":
+            repeat = FloorRepeat(home, store, self._plan, self._results.load(peer)["repeats"])
+        else:
+            repeat = Repeat(home, store, self._plan, number)
         try:
             async with asyncio.timeout(self._left()):
-                numbers = await repeat(home, store, self._plan, number).run()
+                numbers = await repeat.run()
         except TimeoutError:
             numbers = {"errors": {"all": "the time was used up"}}
         self._costs[peer.name] = time.monotonic() - started
@@ -99,7 +101,7 @@ async def main(plan: Plan) -> None:
     if unknown:
         raise SystemExit(f"no such peer: {', '.join(unknown)}; there are {', '.join(peer.name for peer in PEERS)}")
     peers = tuple(peer for peer in PEERS if not plan.only or peer.name in plan.only)
-    mark = commit(ROOT)
+    mark = commit()
     folder = CACHE / "results" / f"{mark}-{plan.seconds:g}s-{plan.runs}"
     results = Results(folder, plan.repeats)
     for peer in peers if plan.fresh else ():
@@ -110,8 +112,8 @@ async def main(plan: Plan) -> None:
         await run.run(peers)
     machine_file = folder / "machine.json"
     if run.machine:
-        machine_file.write_text(json.dumps({**describe_machine(ROOT), **run.machine}))
-    machine = json.loads(machine_file.read_text()) if machine_file.exists() else describe_machine(ROOT)
+        machine_file.write_text(json.dumps({**describe_machine(), **run.machine}))
+    machine = json.loads(machine_file.read_text()) if machine_file.exists() else describe_machine()
     _publish(folder, plan, mark, {"machine": machine, "peers": [results.load(peer) for peer in PEERS]})
 
 
@@ -125,16 +127,11 @@ def _end_on_term() -> None:
 def _publish(folder: Path, plan: Plan, mark: str, found: dict[str, Any]) -> None:
     """Into docs/proof only what was measured in full; a shortened run stays with its results."""
     full = plan.seconds >= Plan.seconds and plan.runs >= Plan.runs and plan.repeats >= Plan.repeats
-    target = ROOT / "docs" / "proof" if full else folder / "report"
-    target.mkdir(parents=True, exist_ok=True)
+    target = ROOT / "docs" / "proof" / f"peers-{mark}" if full else folder / "report"
     found |= {"commit": mark, "seconds": plan.seconds, "runs": plan.runs, "repeats": plan.repeats, "full": full}
-    name = f"peers-{mark}"
-    (target / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    (target / f"{name}.svg").write_text(plot(found))
-    text = report(found, f"{name}.svg")
-    (target / f"{name}.md").write_text(text)
-    print(text)
-    print(f"written to {target / name}.md, .json and .svg", file=sys.stderr)
+    publish(target, found)
+    print((target / "peers.md").read_text())
+    print(f"written to {target}", file=sys.stderr)
 
 
 if __name__ == "__main__":

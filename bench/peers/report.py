@@ -1,7 +1,10 @@
-"""The table: medians with their ratio to Foliot, then the spread, the settings and what to keep in mind."""
+"""The tables: medians, Foliot's ratio to each, the spread, the settings and what to keep in mind."""
 
+import json
+from pathlib import Path
 from typing import Any, Final
 
+from bench.peers.plot import plot
 from bench.peers.results import Record, errors, schedule_summary, summary
 
 RATES: Final = (
@@ -20,6 +23,11 @@ COSTS: Final = (
     ("sustainedDead", "after sustained"),
     ("heldDead", "after held"),
 )
+COMPARED: Final = (*RATES, ("p95", "Start p95"), ("wal", "WAL/run, drain"))
+RATIO: Final = (
+    "Foliot's median by that of the peer: of rates above 1 is faster, of start latency and WAL below 1 is less."
+    " In brackets the least and the most that any two repeats would have given; far apart, it says little."
+)
 SCHEDULES: Final = (1_000, 10_000, 100_000)
 NONE: Final = "-"
 METHOD: Final = """\
@@ -35,6 +43,16 @@ METHOD: Final = """\
 """  # noqa: E501 - a line of Markdown is a paragraph
 
 
+def publish(folder: Path, found: dict[str, Any]) -> None:
+    """The page, its picture, all numbers, and those of each peer in a file of their own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "peers.svg").write_text(plot(found))
+    (folder / "peers.md").write_text(report(found, "peers.svg"))
+    (folder / "peers.json").write_text(json.dumps(found, indent=1) + "\n")
+    for peer in found["peers"]:
+        (folder / f"{peer['name']}.json").write_text(json.dumps(peer, indent=1) + "\n")
+
+
 def report(found: dict[str, Any], picture: str) -> str:
     """The whole page as Markdown."""
     peers: list[Record] = found["peers"]
@@ -43,8 +61,10 @@ def report(found: dict[str, Any], picture: str) -> str:
         f"# Foliot beside its peers, at {found['commit']}",
         _head(found),
         f"![Throughput of each peer]({picture})",
-        "## Throughput and latency\n\nMedians; in brackets the ratio to Foliot.",
+        "## Throughput and latency\n\nMedians of the repeats.",
         _main_table(measured),
+        f"## Foliot / peer\n\n{RATIO}",
+        _ratio_table(measured),
         "## Cost in PostgreSQL",
         _cost_table(measured),
         "## Schedules all due at one instant",
@@ -82,13 +102,26 @@ def _foliot(peers: list[Record]) -> Record | None:
     return next((peer for peer in peers if peer["name"] == "foliot"), None)
 
 
-def _cell(peer: Record, ours: Record | None, name: str, digits: int = 0) -> str:
-    mine = summary(peer, name)
-    if mine is None:
+def _cell(peer: Record, name: str, digits: int = 0) -> str:
+    found = summary(peer, name)
+    return NONE if found is None else f"{found['median']:,.{digits}f}"
+
+
+def _quotient(ours: Record, peer: Record, name: str) -> str:
+    mine, theirs = summary(ours, name), summary(peer, name)
+    if mine is None or theirs is None or not theirs["min"]:
         return NONE
-    base = summary(ours, name) if ours is not None and peer is not ours else None
-    ratio = f" ({_ratio(mine['median'] / base['median'])})" if base and base["median"] else ""
-    return f"{mine['median']:,.{digits}f}{ratio}"
+    least, most = mine["min"] / theirs["max"], mine["max"] / theirs["min"]
+    return f"{_ratio(mine['median'] / theirs['median'])} ({_ratio(least)} to {_ratio(most)})"
+
+
+def _ratio_table(peers: list[Record]) -> str:
+    ours = _foliot(peers)
+    if ours is None:
+        return "Foliot itself was not measured."
+    rows = [[f"Foliot / {peer['title']}", *(_quotient(ours, peer, name) for name, _ in COMPARED)] for peer in peers]
+    shown = [row for peer, row in zip(peers, rows, strict=True) if peer is not ours and set(row[1:]) != {NONE}]
+    return _table(["", *(title for _, title in COMPARED)], shown)
 
 
 def _ratio(value: float) -> str:
@@ -101,13 +134,12 @@ def _table(titles: list[str], rows: list[list[str]]) -> str:
 
 
 def _main_table(peers: list[Record]) -> str:
-    ours = _foliot(peers)
     titles = ["Peer", *(title for _, title in RATES), "Start p50 / p95 / p99 ms", "Repeats"]
     rows = []
     for peer in peers:
         if any(summary(peer, name) for name, _ in RATES):
-            waits = " / ".join(_cell(peer, None, name, 1) for name in LATENCIES)
-            cells = [_cell(peer, ours, name) for name, _ in RATES]
+            waits = " / ".join(_cell(peer, name, 1) for name in LATENCIES)
+            cells = [_cell(peer, name) for name, _ in RATES]
             if peer["bulkCall"].startswith("no such call"):
                 cells[0] += "¹"
             shown = NONE if summary(peer, "p50") is None else waits
@@ -116,13 +148,8 @@ def _main_table(peers: list[Record]) -> str:
 
 
 def _cost_table(peers: list[Record]) -> str:
-    ours = _foliot(peers)
     titles = ["Peer", *(title for _, title in COSTS)]
-    rows = [
-        [peer["title"], *(_cell(peer, ours if "wal" in name.lower() else None, name) for name, _ in COSTS)]
-        for peer in peers
-        if summary(peer, "wal")
-    ]
+    rows = [[peer["title"], *(_cell(peer, name) for name, _ in COSTS)] for peer in peers if summary(peer, "wal")]
     return _table(titles, rows)
 
 

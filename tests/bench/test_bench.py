@@ -1,10 +1,16 @@
 """`foliot bench` in its shortest form: it runs the real processes, checks itself, and says what it promises to say."""
 
+import asyncio
 import json
 import subprocess
 import sys
 
 import pytest
+
+from foliot.bench.bed import Bed, server
+from foliot.bench.measure import compare
+from foliot.bench.report import is_noisy, publish
+from foliot.bench.tune import SETTINGS, finalists
 
 
 @pytest.mark.timeout(300)
@@ -12,10 +18,70 @@ def test_the_bench_measures_beside_the_floor_and_finds_every_run_in_history():
     command = [sys.executable, "-m", "foliot", "bench", "--json", "--seconds", "0.5", "--only", "drain"]
     said = subprocess.run([*command, "--only", "latency"], capture_output=True, check=False, text=True)
     assert said.returncode == 0, said.stderr
+    assert "written to" not in said.stderr
     results = json.loads(said.stdout)
     assert results["drain"] > 0
     assert results["floor"]["drain"] > 0
     assert set(results["floor"]["settings"]["drain"]) == {"batch", "connections"}
+    assert len(results["repeats"]["drain"]["floor"]) == 3
     assert 300 < results["walBytesPerRun"] < 5_000
     assert 0 < results["latencyMs"]["p50"] <= results["latencyMs"]["p95"] <= results["latencyMs"]["p99"]
     assert results["historyRows"] == results["runsSubmitted"] > 0
+
+
+async def test_no_analyze_ever_sees_the_tables_without_their_ballast():
+    with server() as running:
+        async with Bed.made(running.dsn) as bed:
+            seen = []
+
+            async def analyze(wipes):
+                while not wipes.done():
+                    await bed.value("ANALYZE run")
+                    seen.append(await bed.value("SELECT reltuples FROM pg_class WHERE relname = 'run'"))
+
+            async def wipe():
+                for _ in range(5):
+                    await bed.wipe()
+
+            wipes = asyncio.ensure_future(wipe())
+            await analyze(wipes)
+            await wipes
+    assert len(seen) > 5
+    assert 0 not in seen
+
+
+async def test_tuning_tries_every_setting_and_the_better_ones_again_for_longer():
+    tried = []
+
+    async def measure(setting, seconds):
+        tried.append((setting, seconds))
+        return setting[0] * setting[1]
+
+    assert await finalists(measure, 8.0) == [(5_000, 4), (5_000, 2)]
+    assert [setting for setting, seconds in tried if seconds == 1.0] == list(SETTINGS)
+    assert {setting for setting, seconds in tried if seconds == 3.0} == {(5_000, 4), (5_000, 2), (2_000, 4), (5_000, 1)}
+
+
+def test_the_ratio_is_that_of_the_medians_to_the_best_floor_with_its_spread():
+    found = compare([40.0, 50.0, 30.0], {(200, 1): [100.0, 1.0, 70.0], (1_000, 2): [80.0, 100.0, 50.0]})
+    assert found["settings"] == {"batch": 1_000, "connections": 2}
+    assert (found["foliot"], found["floor"]) == (40, 80)
+    assert found["ratio"] == {"median": 0.5, "least": 0.3, "most": 1.0}
+    assert is_noisy(found["repeats"])
+    assert not is_noisy({"foliot": [40, 41, 42], "floor": [80, 90, 99]})
+
+
+def test_a_report_warns_of_a_ratio_that_says_little(tmp_path):
+    found = compare([40.0, 50.0, 30.0], {(1_000, 2): [80.0, 100.0, 50.0]})
+    floor = {"drain": found["floor"], "settings": {"drain": found["settings"]}, "longestPause": {"drain": 1.5}}
+    results = {"drain": found["foliot"], "floor": floor, "ratio": {"drain": found["ratio"]}}
+    results |= {"repeats": {"drain": found["repeats"]}, "runsSubmitted": 0, "latencyMs": {"p50": 3.5}}
+    machine = {"commit": "abc", "measuredAt": "now", "processors": 2, "processor": "P", "memoryGiB": 4}
+    machine |= {"system": "S", "python": "3.11"}
+    head = {"machine": machine, "postgres": "18", "loadBefore": 0.1, "minutes": 1.0, "seconds": 8.0}
+    publish(tmp_path, {**head, "results": results})
+    text = (tmp_path / "bench.md").read_text()
+    assert "0.50 (0.30 to 1.00)" in text
+    assert "**Noisy: drain." in text
+    assert "1.50 s" in text
+    assert json.loads((tmp_path / "bench.json").read_text())["results"] == results

@@ -12,11 +12,12 @@ import pytest
 
 from bench.peers.__main__ import Run
 from bench.peers.adapters import PEERS
+from bench.peers.adapters.floor import FloorRepeat
 from bench.peers.installing import CannotInstallError, _call
 from bench.peers.peer import SCRIPTS, Home, Peer
 from bench.peers.plan import Plan
 from bench.peers.plot import plot
-from bench.peers.report import report
+from bench.peers.report import publish, report
 from bench.peers.results import Results, describe, schedule_summary, spread, summary
 from bench.peers.tallies import Reader, Starts, Tallies, percentiles
 
@@ -221,15 +222,30 @@ def test_why_something_could_not_be_installed_names_no_folder_and_no_address(tmp
 # Showing
 
 
-def test_the_table_shows_medians_with_their_ratio_to_foliot():
+def test_the_table_shows_medians_and_how_foliot_compares():
     ours = record("foliot", {"drain": 50_000.0, "p50": 2.0, "p95": 3.0, "p99": 4.0}, {"drain": 60_000.0})
     peer = record("pgqueuer", {"drain": 20_000.0}, {"drain": 11_000.0}, {"drain": 10_000.0})
     text = report(found(ours, peer), "picture.svg")
     assert "55,000 " in row(text, "Foliot")
     assert "2.0 / 3.0 / 4.0" in row(text, "Foliot")
-    assert "11,000 (0.2)" in row(text, "PgQueuer")
+    assert "| 11,000 |" in row(text, "PgQueuer")
+    assert "| 5 (2.5 to 6) |" in row(text, "Foliot / PgQueuer")
     assert "| PgQueuer | - | - | 10,000 to 20,000 |" in text
     assert "![Throughput of each peer](picture.svg)" in text
+
+
+def test_a_report_is_a_folder_with_a_page_a_picture_and_a_file_for_each_peer(tmp_path):
+    publish(tmp_path / "peers-abc", found(record("foliot", {"drain": 2.0}), record("floor", {"drain": 4.0})))
+    names = {path.name for path in (tmp_path / "peers-abc").iterdir()}
+    assert names == {"peers.md", "peers.json", "peers.svg", "foliot.json", "floor.json"}
+    assert "| 0.5 (0.5 to 0.5) |" in row((tmp_path / "peers-abc/peers.md").read_text(), "Foliot / Raw floor")
+    assert json.loads((tmp_path / "peers-abc/floor.json").read_text())["repeats"][0]["drain"] == 4.0
+
+
+async def test_the_floor_is_tuned_in_the_first_repeat_only():
+    settings = {"bulk": [[5_000, 2], [1_000, 1]], "drain": [[1_000, 4]], "sustained": [[1_000, 4]]}
+    repeat = FloorRepeat(None, None, Plan(), [{"errors": {}}, {"tuned": settings}])
+    assert await repeat._tune("bulk", lambda *_: pytest.fail("it was tuned")) == [(5_000, 2), (1_000, 1)]
 
 
 def test_what_failed_is_named_with_its_cell():

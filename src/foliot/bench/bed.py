@@ -17,7 +17,7 @@ from foliot.bench.produce import TENANTS, tenant_name
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresServer
 from foliot.services.tenants import Tenants
-from foliot.store.database import Database
+from foliot.store.database import Connection, Database
 from foliot.store.migrate import migrate
 
 
@@ -98,9 +98,18 @@ class Bed:
         return int(await self.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
     async def wipe(self) -> None:
-        """Between measurements: as if the tables had just been made."""
         async with self.database.connection() as connection:
-            await connection.execute("TRUNCATE run, ready, claim, timer, history, dead_letter, flow")
-            await connection.execute("SELECT lay_ballast()")
-            await connection.execute("UPDATE lane SET v = 0")
-            await connection.execute("CHECKPOINT")
+            await wipe(connection)
+
+
+async def wipe(connection: Connection) -> None:
+    """Between measurements: as if the tables had just been made.
+
+    In one transaction, as they were made: an autovacuum that looks between the two statements notes pages without rows,
+    and until it looks again a claim walks all of `run` for each of its runs (5,040 ms instead of 29).
+    """
+    async with connection.transaction():
+        await connection.execute("TRUNCATE run, ready, claim, timer, history, dead_letter, flow")
+        await connection.execute("SELECT lay_ballast()")
+        await connection.execute("UPDATE lane SET v = 0")
+    await connection.execute("CHECKPOINT")

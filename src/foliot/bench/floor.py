@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from foliot.bench.produce import PAYLOAD, specs_of
+from foliot.bench.produce import MOST_WAITING, PAYLOAD, specs_of
+from foliot.bench.together import READY
 from foliot.domain.fairness import UNIT
 from foliot.store.database import Connection, Database, connect
 from foliot.store.dispatch import LARGEST_CLAIM
@@ -22,28 +23,42 @@ from foliot.store.statements import SQL
 SLACK: Final = 2_000 * UNIT
 
 
-class Floor:
-    """Connections and counters of one bare loop."""
+class Hand:
+    """One connection with a statement prepared on it."""
 
-    def __init__(self, dsn: str, refs: list[SpecRef], first: int) -> None:
-        self._dsn = dsn
+    def __init__(self, connection: Connection, statement: Any) -> None:
+        self.connection = connection
+        self.fetch = statement.fetch
+
+    @classmethod
+    async def made(cls, dsn: str, name: str) -> "Hand":
+        connection = await connect(dsn, hot=True)
+        return cls(connection, await connection.prepare(SQL[name]))
+
+
+class Floor:
+    """The counters of one bare loop, and until when it goes on: to the end of its time, or of its runs."""
+
+    def __init__(self, refs: list[SpecRef], first: int, seconds: float, most: int | None) -> None:
         self._refs = refs
         self._numbers = count(first)
-        self.made = 0
-        self.settled = 0
+        self._most = most
+        self._began = self._last = time.monotonic()
+        self._end = self._began + seconds
+        self._longest_pause = 0.0
+        self._made = 0
+        self._settled = 0
 
-    async def produce(self, batch: int, end: float, most: int | None, gate: "Gate") -> None:
-        connection = await connect(self._dsn, hot=True)
-        statement = await connection.prepare(SQL["enqueue"])
+    async def produce(self, hand: Hand, batch: int, gate: "Gate") -> None:
         refs: Iterator[SpecRef] = cycle(self._refs)
-        while time.monotonic() < end and (most is None or self.made < most):
+        while time.monotonic() < self._end and (self._most is None or self._made < self._most):
             if await gate.is_shut():
                 await asyncio.sleep(0.005)
                 continue
-            self.made += batch
+            self._made += batch
             numbers = [next(self._numbers) for _ in range(batch)]
             chosen = [next(refs) for _ in range(batch)]
-            await statement.fetch(
+            await hand.fetch(
                 [number << 12 for number in numbers],
                 [ref.tenant for ref in chosen],
                 [ref.id for ref in chosen],
@@ -53,30 +68,29 @@ class Floor:
                 [None] * batch,
                 [PAYLOAD] * batch,
             )
+            self._note_progress()
 
-    async def consume(self, worker: int, batch: int, end: float, most: int | None) -> None:
-        claims, settles = await connect(self._dsn, hot=True), await connect(self._dsn, hot=True)
-        claim, settle = await claims.prepare(SQL["claim"]), await settles.prepare(SQL["settle"])
+    async def consume(self, claims: Hand, settles: Hand, worker: int, batch: int) -> None:
         lane, mark, held = self._refs[0].lane, 0, []
         for number in count(1):
-            rows = await claim.fetch(worker, number, [lane], [mark], min(batch, LARGEST_CLAIM))
+            rows = await claims.fetch(worker, number, [lane], [mark], min(batch, LARGEST_CLAIM))
             held += rows
             if rows:
                 mark = max(0, min(row["rank"] for row in rows) - SLACK)
             if held and (len(held) >= batch or not rows):
-                await self._settle(settles, settle, worker, held)
+                await self._settle(settles, worker, held)
                 held = []
             if not held and not rows:
-                if time.monotonic() > end or (most is not None and self.settled >= most):
+                if time.monotonic() > self._end or (self._most is not None and self._settled >= self._most):
                     return
                 await asyncio.sleep(0.002)
-            elif time.monotonic() > end and not held:
+            elif time.monotonic() > self._end and not held:
                 return
 
-    async def _settle(self, connection: Connection, statement: Any, worker: int, rows: list[Any]) -> None:
+    async def _settle(self, hand: Hand, worker: int, rows: list[Any]) -> None:
         now = datetime.now(UTC)
         fences = [row["fence"] for row in rows]
-        await statement.fetch(
+        await hand.fetch(
             worker,
             [row["id"] for row in rows],
             fences,
@@ -84,8 +98,19 @@ class Floor:
             [now] * len(rows),
             list(set(fences)),
         )
-        await connection.fetch(SQL["forget"], worker, list(set(fences)))
-        self.settled += len(rows)
+        await hand.connection.fetch(SQL["forget"], worker, list(set(fences)))
+        self._settled += len(rows)
+        self._note_progress()
+
+    def _note_progress(self) -> None:
+        now = time.monotonic()
+        self._longest_pause = max(self._longest_pause, now - self._last)
+        self._last = now
+
+    def answer(self) -> dict[str, float]:
+        """A rate with a long pause in it is that of a machine that stood still, not of these statements."""
+        seconds = time.monotonic() - self._began
+        return {"made": self._made, "settled": self._settled, "seconds": seconds, "longestPause": self._longest_pause}
 
 
 class Gate:
@@ -111,25 +136,28 @@ async def main(dsn: str, what: str, batch_text: str, connections_text: str, seco
     database = await Database.open(dsn, size=2)
     refs = await specs_of(database, "noop")
     await database.close()
+    names = {"enqueue": ("enqueue",), "sustain": ("enqueue",), "drain": ("claim", "settle")}[what]
+    hands = [[await Hand.made(dsn, name) for name in names] for _ in range(connections)]
+    gate = Gate(await connect(dsn) if what == "sustain" else None, MOST_WAITING)
     first = time.time_ns() // 1_000 % (1 << 50)
-    floor = Floor(dsn, refs, first)
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    began = time.monotonic()
-    end = began + seconds
-    match what:
-        case "enqueue":
-            gate = Gate(None, 0)
-            await asyncio.gather(*(floor.produce(batch, end, most or None, gate) for _ in range(connections)))
-        case "sustain":
-            gate = Gate(await connect(dsn), 30_000)
-            await asyncio.gather(*(floor.produce(batch, end, None, gate) for _ in range(connections)))
-        case "drain":
-            await asyncio.gather(*(floor.consume(first + n, batch, end, most or None) for n in range(connections)))
-        case _:
-            raise ValueError(what)
-    answer = {"made": floor.made, "settled": floor.settled, "seconds": time.monotonic() - began}
-    sys.stdout.write(msgspec.json.encode(answer).decode() + "\n")
+    if not _told_to_go():
+        return
+    floor = Floor(refs, first, seconds, most or None)
+    if what == "drain":
+        pairs = enumerate(hands, first)
+        await asyncio.gather(*(floor.consume(claims, settles, worker, batch) for worker, (claims, settles) in pairs))
+    else:
+        await asyncio.gather(*(floor.produce(hand, batch, gate) for (hand,) in hands))
+    sys.stdout.write(msgspec.json.encode(floor.answer()).decode() + "\n")
+
+
+def _told_to_go() -> bool:
+    """Say that all is prepared, and wait; False if whoever started this has gone."""
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    return bool(sys.stdin.readline())
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 import asyncio
 import statistics
 from collections.abc import Awaitable, Callable
-from itertools import product
 from typing import Any, Final
 
 from foliot.bench.bed import Bed
 from foliot.bench.produce import TENANTS, tenant_name
+from foliot.bench.together import run_together
+from foliot.bench.tune import Setting, finalists
 from foliot.domain.job import Draft
 from foliot.domain.schedule import Cron
 from foliot.domain.spec import FunctionHandler, Spec
@@ -17,16 +18,14 @@ from foliot.store.tenants import find_tenant
 
 SECTIONS: Final = ("enqueue", "drain", "sustained", "latency", "lateness")
 REPEATS: Final = 3
-BATCHES: Final = (200, 1_000, 2_000, 5_000)
-CONNECTIONS: Final = (1, 2, 4)
-FILL: Final = 20_000
+FILL: Final = 30_000
 """Runs per second of measuring time that are set out for a drain."""
 RATE: Final = 200.0
 SCHEDULED: Final = 10_000
 APP: Final = "foliot.bench.app:worker"
 
 Say = Callable[[str], None]
-Settings = tuple[int, int]
+Rates = dict[str, Any]
 
 
 class Bench:
@@ -35,25 +34,25 @@ class Bench:
         self._seconds = seconds
         self._say = say
         self._wal: list[float] = []
+        self._longest_pause = 0.0
         self.submitted = 0
         self.recorded = 0
 
     async def run(self, sections: tuple[str, ...]) -> dict[str, Any]:
-        results: dict[str, Any] = {"floor": {"settings": {}}}
-        rates: dict[str, tuple[Callable[[], Awaitable[float]], Callable[[Settings, float], Awaitable[float]]]] = {
+        results: dict[str, Any] = {"floor": {"settings": {}, "longestPause": {}}, "ratio": {}, "repeats": {}}
+        rates: dict[str, tuple[Callable[[], Awaitable[float]], Callable[[Setting, float], Awaitable[float]]]] = {
             "enqueue": (self._enqueue, self._floor_enqueue),
             "drain": (self._drain, self._floor_drain),
             "sustained": (self._sustain, self._floor_sustain),
         }
         for name, (ours, floor) in rates.items():
             if name in sections:
-                best = await self._tune(name, floor)
-                results["floor"]["settings"][name] = {"batch": best[0], "connections": best[1]}
-                pairs = [(await floor(best, self._seconds), await ours()) for _ in range(REPEATS)]
-                results["floor"][name] = round(statistics.median(pair[0] for pair in pairs))
-                results[name] = round(statistics.median(pair[1] for pair in pairs))
-                results.setdefault("repeats", {})[name] = [[round(f), round(o)] for f, o in pairs]
-                self._say(f"{name}: {results[name]:,}/s, floor {results['floor'][name]:,}/s")
+                found = await self._beside(name, ours, floor)
+                results[name], results["floor"][name] = found["foliot"], found["floor"]
+                results["floor"]["settings"][name] = found["settings"]
+                results["floor"]["longestPause"][name] = found["longestPause"]
+                results["ratio"][name], results["repeats"][name] = found["ratio"], found["repeats"]
+                self._say(f"{name}: {found['foliot']:,}/s, floor {found['floor']:,}/s")
         if "drain" in sections:
             results["walBytesPerRun"] = round(statistics.median(self._wal))
         if "latency" in sections:
@@ -63,27 +62,45 @@ class Bench:
         results["runsSubmitted"], results["historyRows"] = self.submitted, self.recorded
         return results
 
-    async def _tune(self, name: str, floor: Callable[[Settings, float], Awaitable[float]]) -> Settings:
+    async def _beside(
+        self, name: str, ours: Callable[[], Awaitable[float]], floor: Callable[[Setting, float], Awaitable[float]]
+    ) -> Rates:
+        """Foliot and the floor in turns, the floor with each of the settings that tuning left."""
         self._say(f"{name}: tuning the floor")
-        tried = {pair: await floor(pair, max(self._seconds / 8, 0.5)) for pair in product(BATCHES, CONNECTIONS)}
-        return max(tried, key=lambda pair: tried[pair])
+        tried = await finalists(floor, self._seconds)
+        self._longest_pause = 0.0
+        self._say(f"{name}: measuring")
+        mine: list[float] = []
+        theirs: dict[Setting, list[float]] = {setting: [] for setting in tried}
+        for _ in range(REPEATS):
+            for setting in tried:
+                theirs[setting].append(await floor(setting, self._seconds))
+                if setting == tried[0]:
+                    mine.append(await ours())
+        return {**compare(mine, theirs), "longestPause": round(self._longest_pause, 2)}
 
-    async def _floor_enqueue(self, settings: Settings, seconds: float) -> float:
+    async def _floor(self, *parts: tuple[object, ...]) -> dict[str, float]:
+        """What the last of these parts of the floor says."""
+        answer = (await run_together(self._bed.dsn, *parts))[-1]
+        self._longest_pause = max(self._longest_pause, answer["longestPause"])
+        return answer
+
+    async def _floor_enqueue(self, setting: Setting, seconds: float) -> float:
         await self._bed.wipe()
-        made = await self._bed.tool("foliot.bench.floor", "enqueue", *settings, seconds, int(FILL * seconds))
-        return made["made"] / made["seconds"]  # type: ignore[no-any-return]
+        made = await self._floor(("enqueue", *setting, min(seconds, self._seconds / 2), 0))
+        return made["made"] / made["seconds"]
 
     async def _enqueue(self) -> float:
         await self._bed.wipe()
         made = await self._bed.tool("foliot.bench.produce", "fill", int(FILL * self._seconds))
         return made["made"] / made["seconds"]  # type: ignore[no-any-return]
 
-    async def _floor_drain(self, settings: Settings, seconds: float) -> float:
+    async def _floor_drain(self, setting: Setting, seconds: float) -> float:
         await self._bed.wipe()
         count = int(FILL * seconds)
-        await self._bed.tool("foliot.bench.floor", "enqueue", 1_000, 1, 600, count)
-        done = await self._bed.tool("foliot.bench.floor", "drain", *settings, 600, count)
-        return done["settled"] / done["seconds"]  # type: ignore[no-any-return]
+        await self._floor(("enqueue", 1_000, 1, 600, count))
+        done = await self._floor(("drain", *setting, 600, count))
+        return done["settled"] / done["seconds"]
 
     async def _drain(self) -> float:
         await self._bed.wipe()
@@ -96,14 +113,10 @@ class Bench:
         span = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM history"
         return count / await self._bed.value(span)  # type: ignore[no-any-return]
 
-    async def _floor_sustain(self, settings: Settings, seconds: float) -> float:
+    async def _floor_sustain(self, setting: Setting, seconds: float) -> float:
         await self._bed.wipe()
-        batch, connections = settings
-        both: list[dict[str, float]] = await asyncio.gather(
-            self._bed.tool("foliot.bench.floor", "sustain", batch, connections, seconds, 0),
-            self._bed.tool("foliot.bench.floor", "drain", batch, connections, seconds, 0),
-        )
-        return both[1]["settled"] / both[1]["seconds"]
+        done = await self._floor(("sustain", *setting, seconds, 0), ("drain", *setting, seconds, 0))
+        return done["settled"] / done["seconds"]
 
     async def _sustain(self) -> float:
         await self._bed.wipe()
@@ -194,6 +207,27 @@ class Bench:
         self.recorded += recorded
         if recorded != submitted:
             raise AssertionError(f"{submitted:,} runs were handed in and {recorded:,} stand in history")
+
+
+def compare(mine: list[float], theirs: dict[Setting, list[float]]) -> Rates:
+    """The ratio of the medians, with the least and the most that any two repeats would have given.
+
+    The floor is the setting with the best median: one that was tuned badly would flatter Foliot.
+    """
+    best = max(theirs, key=lambda setting: statistics.median(theirs[setting]))
+    floor = theirs[best]
+    ratio = statistics.median(mine) / statistics.median(floor)
+    return {
+        "foliot": round(statistics.median(mine)),
+        "floor": round(statistics.median(floor)),
+        "settings": {"batch": best[0], "connections": best[1]},
+        "ratio": {
+            "median": round(ratio, 2),
+            "least": round(min(mine) / max(floor), 2),
+            "most": round(max(mine) / min(floor), 2),
+        },
+        "repeats": {"foliot": list(map(round, mine)), "floor": list(map(round, floor))},
+    }
 
 
 def _percentiles(seconds: list[float], *wanted: int) -> dict[str, float]:

@@ -1,0 +1,79 @@
+"""The bench as a page: what was measured, beside the floor, with the spread that says how far to trust it."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+RATES: Final = ("enqueue", "drain", "sustained")
+NOISY: Final = 1.25
+"""A floor whose best repeat is so many times its worst was not the same machine throughout."""
+METHOD: Final = """\
+- Foliot and its raw floor (the same SQL in a bare loop) in turns, medians of three. The floor was tuned: every setting
+  briefly, the best four for longer, the best two in full; it is the better of those two.
+- The ratio is that of the medians. In brackets the least and the most that any two repeats would have given: if these
+  are far apart, the machine was doing something else as well, and the ratio says little.
+- Start-up of either side is not measured. A pause is the longest time in which the floor completed nothing.\
+"""
+
+
+def is_noisy(repeats: dict[str, list[int]]) -> bool:
+    """Whether the repeats differ so much that the ratio says little."""
+    return any(max(rates) > NOISY * min(rates) for rates in repeats.values())
+
+
+def page(found: dict[str, Any]) -> str:
+    """The whole report as Markdown."""
+    machine, results = found["machine"], found["results"]
+    head = (
+        f"Made by `foliot bench --seconds {found['seconds']:g}` on {machine['measuredAt']}: {machine['processors']}"
+        f" processors ({machine['processor']}), {machine['memoryGiB']} GiB, {machine['system']},"
+        f" Python {machine['python']}, PostgreSQL {found['postgres']} (embedded, fsync on)."
+        f" Load average {found['loadBefore']:.1f} before, {found['minutes']:.1f} minutes in all."
+    )
+    lines = [f"# Bench at {machine['commit']}", "", head, "", *_rates(results), *_rest(results), "", METHOD]
+    return "\n".join(lines) + "\n"
+
+
+def _rates(results: dict[str, Any]) -> list[str]:
+    shown = [name for name in RATES if name in results]
+    if not shown:
+        return []
+    titles = ["", "Foliot", "its repeats", "raw floor", "its repeats", "ratio", "floor's settings", "longest pause"]
+    rows = [[name, *_row(results, name)] for name in shown]
+    table = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
+    noisy = [name for name in shown if is_noisy(results["repeats"][name])]
+    warning = f"**Noisy: {', '.join(noisy)}. Repeats differ by more than a quarter; do not quote the ratio.**"
+    return [*(f"| {' | '.join(cells)} |" for cells in table), "", *([warning, ""] if noisy else [])]
+
+
+def _row(results: dict[str, Any], name: str) -> list[str]:
+    floor, ratio, repeats = results["floor"], results["ratio"][name], results["repeats"][name]
+    best = floor["settings"][name]
+    return [
+        f"{results[name]:,}/s",
+        ", ".join(f"{rate:,}" for rate in repeats["foliot"]),
+        f"{floor[name]:,}/s",
+        ", ".join(f"{rate:,}" for rate in repeats["floor"]),
+        f"{ratio['median']:.2f} ({ratio['least']:.2f} to {ratio['most']:.2f})",
+        f"batch {best['batch']:,}, {best['connections']} connections",
+        f"{floor['longestPause'][name]:.2f} s",
+    ]
+
+
+def _rest(results: dict[str, Any]) -> list[str]:
+    lines = []
+    titles = {"latencyMs": "Start latency at 200/s, commit included", "latenessMs": "10,000 cron jobs of one second"}
+    for name, title in titles.items():
+        if name in results:
+            lines.append(f"- {title}: " + ", ".join(f"{which} {value:g} ms" for which, value in results[name].items()))
+    if "walBytesPerRun" in results:
+        lines.append(f"- WAL: {results['walBytesPerRun']:,} bytes per run.")
+    if results["runsSubmitted"]:
+        lines.append(f"- {results['historyRows']:,} rows of history for {results['runsSubmitted']:,} runs submitted.")
+    return lines
+
+
+def publish(folder: Path, found: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "bench.md").write_text(page(found))
