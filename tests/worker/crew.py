@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from foliot.domain.spec import Spec
 from foliot.sdk import Context
+from foliot.store.database import Line
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
@@ -36,7 +38,7 @@ class Crew:
 
                 hired = Hired(new_worker_id())
                 process = WorkerProcess(
-                    SqlCarrier(self._dsn, hired.id, "test"),
+                    SqlCarrier(partial(Line, self._dsn), hired.id, "test"),
                     executors,
                     WorkerOptions(groups=tuple(by_group), **options),
                     lambda: 0.0,

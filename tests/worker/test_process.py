@@ -13,7 +13,6 @@ from foliot.domain.ids import encode
 from foliot.domain.retry import Backoff
 from foliot.domain.spec import Spec
 from foliot.sdk import Context, Permanent
-from foliot.worker import process as process_module
 from foliot.worker.process import LeaseLost
 from worker.conftest import Serve
 from worker.crew import Crew
@@ -164,10 +163,7 @@ async def test_what_overstays_the_grace_period_is_handed_back_unspent(world: Wor
     assert await world.value("SELECT attempt FROM run WHERE id = $1", run) == 0
 
 
-async def test_a_worker_that_was_declared_dead_stops_its_handlers_and_says_so(
-    world: World, crew: Crew, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(process_module, "HEARTBEAT", timedelta(milliseconds=10))
+async def test_a_worker_that_was_declared_dead_stops_its_handlers_and_says_so(world: World, crew: Crew):
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def hang(ctx: Context, payload: Any) -> None:
@@ -177,7 +173,7 @@ async def test_a_worker_that_was_declared_dead_stops_its_handlers_and_says_so(
         finally:
             cancelled.set()
 
-    async with crew.work({"noop": hang}) as hired:
+    async with crew.work({"noop": hang}, heartbeat=timedelta(milliseconds=10)) as hired:
         await world.submit()
         await event(begun)
         await world.sql("UPDATE worker SET state = 2 WHERE id = $1", hired.id)

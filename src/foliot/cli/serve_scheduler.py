@@ -10,7 +10,7 @@ import structlog
 
 from foliot.cli.compose import open_database, open_hints, say_trouble
 from foliot.cli.shell import run_process
-from foliot.kit.chance import fair
+from foliot.kit.chance import Chance, fair
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.signals import DUE, READY
@@ -55,10 +55,12 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             log.info("watching the clock")
 
 
-async def repeat(duty: Duty, stop: asyncio.Event, wake: asyncio.Event, found: Callable[[], None]) -> None:
+async def repeat(
+    duty: Duty, stop: asyncio.Event, wake: asyncio.Event, found: Callable[[], None], chance: Chance | None = None
+) -> None:
     """Repeat a duty through any outage until `stop`; `found` is told whenever it found work."""
     keep_on: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]] = partial(
-        persist, chance=fair(), stop=stop, say=say_trouble
+        persist, chance=chance or fair(), stop=stop, say=say_trouble
     )
 
     async def rest() -> int:

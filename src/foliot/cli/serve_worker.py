@@ -17,6 +17,7 @@ from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
+from foliot.store.database import Line
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
@@ -47,7 +48,8 @@ async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
                 return by_group.get(spec.handler.group)
 
             options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
-            carrier = SqlCarrier(dsn_of(settings), new_worker_id(), f"{socket.gethostname()}:{os.getpid()}")
+            name = f"{socket.gethostname()}:{os.getpid()}"
+            carrier = SqlCarrier(partial(Line, dsn_of(settings)), new_worker_id(), name)
             ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
             await WorkerProcess(carrier, executors, options).run(stop, ready)
 

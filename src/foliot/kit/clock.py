@@ -2,10 +2,14 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 Steady = Callable[[], float]
 """Seconds from some fixed moment: never set, never adjusted, going on while we are stopped or the machine sleeps."""
+
+Wall = Callable[[], datetime]
+"""What people call the time: told to them and written down, never trusted to decide anything."""
 
 # Deadlines and leases are measured by this one: a wall clock that is set an hour forward must not time everything out.
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -13,3 +17,7 @@ _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 def steady() -> float:
     return time.clock_gettime(_STEADY)
+
+
+def wall() -> datetime:
+    return datetime.now(UTC)

@@ -49,7 +49,7 @@ class Reaper:
         return reaped.claims
 
     async def pause(self) -> float:
-        return 1.0
+        return self._lease.total_seconds() / 15  # well below the third that `_may_judge` takes for an absence
 
     async def close(self) -> None:
         await self._line.close()

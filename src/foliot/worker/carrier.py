@@ -15,12 +15,12 @@ from foliot.store.specs import StoredSpec, ensure_lanes, fetch_specs
 class SqlCarrier:
     """Implements `port.Carrier` for a worker that may speak to the database."""
 
-    def __init__(self, dsn: str, worker: int, name: str) -> None:
+    def __init__(self, line: Callable[..., Line], worker: int, name: str) -> None:
         self._worker = worker
         self._name = name
-        self._claims = Line(dsn)
-        self._settlements = Line(dsn)
-        self._lease = Line(dsn, statement_timeout="5s")
+        self._claims = line()
+        self._settlements = line()
+        self._lease = line(statement_timeout="5s")
         self._unsure = False
         self._listening: Connection | None = None
 

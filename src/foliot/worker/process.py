@@ -14,7 +14,7 @@ from foliot.domain.errors import FoliotError
 from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
-from foliot.kit.clock import steady
+from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import HEARTBEAT, LEASE
@@ -42,6 +42,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     groups: Sequence[str] = ("http",)
     concurrency: int = 100
     grace: timedelta = timedelta(seconds=25)
+    lease: timedelta = LEASE
+    heartbeat: timedelta = HEARTBEAT
 
 
 def new_worker_id() -> int:
@@ -51,14 +53,21 @@ def new_worker_id() -> int:
 
 class WorkerProcess:
     def __init__(
-        self, carrier: Carrier, executors: Executors, options: WorkerOptions, chance: Chance | None = None
+        self,
+        carrier: Carrier,
+        executors: Executors,
+        options: WorkerOptions,
+        chance: Chance | None = None,
+        clock: Steady = steady,
+        wall: Wall = wall,
     ) -> None:
         self._carrier = carrier
         self._executors = executors
         self._options = options
         self._chance = chance or fair()
+        self._clock = clock
         self._settler = Settler(carrier, self._say_lost)
-        self._runner = Runner(options.concurrency, self._settler.add, self._chance)
+        self._runner = Runner(options.concurrency, self._settler.add, self._chance, clock, wall)
         self._wake = asyncio.Event()
         self._done = asyncio.Event()
         self._gave_up = asyncio.Event()
@@ -92,9 +101,9 @@ class WorkerProcess:
         lanes: list[int] = []
 
         async def register() -> int:
-            asked = steady()
+            asked = self._clock()
             lanes[:] = await self._carrier.register(self._options.queues, self._options.groups)
-            self._hold(asked + LEASE.total_seconds())
+            self._hold(asked + self._options.lease.total_seconds())
             return 1
 
         await self._persist(register, stop)
@@ -103,7 +112,7 @@ class WorkerProcess:
     async def _claim(self, claimer: Claimer, stop: asyncio.Event) -> None:
         pause = _SHORTEST_REST
         while not stop.is_set():
-            if steady() >= self._lease_ends:
+            if self._clock() >= self._lease_ends:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
@@ -144,13 +153,13 @@ class WorkerProcess:
         while not self._done.is_set():
             self._in_doubt.clear()
             await self._persist(self._beat_once, self._done)
-            await any_of(self._done, self._in_doubt, within=HEARTBEAT)
+            await any_of(self._done, self._in_doubt, within=self._options.heartbeat)
 
     async def _beat_once(self) -> int:
-        asked = steady()
+        asked = self._clock()
         if not await self._carrier.beat():
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
-        self._hold(asked + LEASE.total_seconds())
+        self._hold(asked + self._options.lease.total_seconds())
         self._renewed.set()
         await self._carrier.listen(self._wake.set)
         return 1

@@ -5,7 +5,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, judge
 from foliot.domain.spec import Spec
 from foliot.kit.chance import Chance
-from foliot.kit.clock import Steady, steady
+from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
 
@@ -48,12 +48,18 @@ class Runner:
     """Holds what waits and what runs; tells `ended` about every attempt that ended, exactly once."""
 
     def __init__(
-        self, concurrency: int, ended: Callable[[Settlement], None], chance: Chance, clock: Steady = steady
+        self,
+        concurrency: int,
+        ended: Callable[[Settlement], None],
+        chance: Chance,
+        clock: Steady = steady,
+        wall: Wall = wall,
     ) -> None:
         self._concurrency = concurrency
         self._ended = ended
         self._chance = chance
         self._clock = clock
+        self._wall = wall
         self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
         self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
         self._start_before = float("inf")
@@ -83,7 +89,7 @@ class Runner:
             if now >= self._start_before:  # cut off, or stood still, for a whole lease: others may have taken over
                 return
             run, spec, name, executor = self._waiting.popleft()
-            assignment = Assignment(run, spec, name, datetime.now(UTC))
+            assignment = Assignment(run, spec, name, self._wall())
             # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
             task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
             self._going[id(run)] = Going(assignment, task, now)
