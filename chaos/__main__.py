@@ -8,28 +8,53 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
-from chaos import report
+from chaos import figures, report
 from chaos.nemesis import Strike
+from chaos.published import folder_for
 from chaos.records import load
 from chaos.run import Done, Options, run
 from chaos.verdict import Verdict, check
 
 ENOUGH = 600.0
-"""Seconds from which on every possible fault and every rare path must have been seen."""
+"""Seconds from which on every possible fault and every rare path must have been seen: only such a run is a proof."""
+REPORT = "report"
 
 
 def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - its output
 
 
-def complaints(verdict: Verdict, done: Done) -> list[str]:
-    """What makes a run prove less than it should, though nothing was violated."""
+def complaints(verdict: Verdict, done: Done, recovery: dict[str, dict[str, Any]]) -> list[str]:
+    """What makes a run prove less than it should, or less than we promise, though nothing was violated."""
     quiet = [f"never walked: {path}" for path, times in verdict.rare.items() if not times]
-    return [*quiet, *(f"never happened: {kind}" for kind in done.unused)]
+    unseen = [f"never measured: {name}" for name, each in recovery.items() if not each["cases"]]
+    late = [f"too slow: {each}" for each in figures.too_slow(recovery)]
+    return [*quiet, *unseen, *late, *(f"never happened: {kind}" for kind in done.unused)]
+
+
+def clear(folder: Path) -> None:
+    """Remove the records; a report among them stays."""
+    for each in folder.iterdir():
+        if each.is_dir() and each.name != REPORT:
+            shutil.rmtree(each, ignore_errors=True)
+        elif not each.is_dir():
+            each.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def again(given: argparse.Namespace, seconds: float, seed: int) -> str:
+    """The command that repeats this run."""
+    more = [f"--rate {given.rate:g}"] if given.rate else []
+    more += ["--guard"] if given.guard else []
+    more += [f"--only {each}" for each in given.only or []]
+    return f"make chaos SECONDS={seconds:.0f} SEED={seed}" + (f' ARGS="{" ".join(more)}"' if more else "")
 
 
 def read() -> argparse.Namespace:
@@ -39,7 +64,9 @@ def read() -> argparse.Namespace:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rate", type=float, help="runs a second that clients hand in at most")
     parser.add_argument("--guard", action="store_true", help="let the ledger refuse zombies")
-    parser.add_argument("--report", type=Path, default=Path("docs/proof"), help="folder for the report")
+    parser.add_argument(
+        "--report", type=Path, help="folder for the report; docs/proof/chaos-COMMIT if it is long enough"
+    )
     parser.add_argument("--evidence", type=Path, help="keep the records in this folder")
     parser.add_argument("--only", action="append", metavar="KIND:TARGET", help="just these faults, once, in order")
     return parser.parse_args()
@@ -70,15 +97,18 @@ def main() -> None:
         sys.exit(130)
     evidence = load(folder)
     verdict = check(evidence)
-    report.write(given.report, report.make(evidence, done, verdict), evidence, verdict)
-    missing = complaints(verdict, done)
+    found = report.make(evidence, done, verdict, again(given, seconds, seed))
+    place = given.report or (folder_for("chaos") if seconds >= ENOUGH and only is None else folder / REPORT)
+    report.write(place, found, evidence, verdict)
+    missing = complaints(verdict, done, found["recovery"])
     for each in missing:
         say(each)
     failed = verdict.violations > 0 or (seconds >= ENOUGH and bool(missing))
     if failed or given.evidence:
         say(f"the evidence is in {folder}")
     else:
-        shutil.rmtree(folder, ignore_errors=True)
+        clear(folder)
+    say(f"the report is in {place}")
     faults = len(evidence.faults)
     say(f"chaos: {done.acknowledged} acknowledged, {verdict.violations} violations, seed {seed}, {faults} faults")
     sys.exit(1 if failed else 0)

@@ -25,11 +25,12 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
         return attempt <= self.fail
 
     async def take_time(self, beat: Callable[[], Awaitable[object]]) -> None:
-        left = self.slow
-        while left > 0:
+        """Like somebody who waits for others: what they do goes on while this process stands still."""
+        now = asyncio.get_running_loop().time
+        ready = now() + self.slow
+        while (left := ready - now()) > 0:
             await asyncio.sleep(min(left, BEAT))
-            left -= BEAT
-            if left > 0:
+            if now() < ready:
                 await beat()
 
 

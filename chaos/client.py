@@ -39,7 +39,8 @@ class Api:
     """Calls the APIs in turn, and writes down every call as its client saw it."""
 
     def __init__(self, urls: Sequence[str], keys: Mapping[str, str], log: Path, patience: float = PATIENCE) -> None:
-        self._urls = itertools.cycle(urls)
+        self._urls = urls
+        self._turns = itertools.count()
         self._keys = keys
         self._log = log.open("ab")
         self._numbers = itertools.count(1)
@@ -67,7 +68,9 @@ class Api:
         job: str | None = None,
         body: dict[str, Any] | None = None,
         key: str | None = None,
+        before: Operation | None = None,
     ) -> Operation:
+        """`before`: the last try of the same call. This one goes to the next API, as behind any load balancer."""
         method, path = PATHS[kind]
         operation = Operation(
             number=next(self._numbers),
@@ -80,6 +83,8 @@ class Api:
             job=job,
             body=body,
             key=key,
+            api=(next(self._turns) if before is None else before.api + 1) % len(self._urls),
+            repeats=0 if before is None else before.repeats or before.number,
         )
         try:
             await self._send(operation, method, path.format(job=job))
@@ -96,7 +101,8 @@ class Api:
         if content is not None:
             headers["Content-Type"] = "application/json"
         try:
-            async with self._session.request(method, next(self._urls) + path, data=content, headers=headers) as answer:
+            url = self._urls[operation.api] + path
+            async with self._session.request(method, url, data=content, headers=headers) as answer:
                 operation.status = answer.status
                 operation.outcome = judge(answer.status)
                 text = await answer.read()
@@ -122,6 +128,7 @@ class Api:
     async def read(self, tenant: str, path: str, **query: Any) -> Any:
         """One page of what a user sees; raises unless it was given. Reads are no operations."""
         headers = {"Authorization": f"Bearer {self._keys[tenant]}"}
-        async with self._reading.get(next(self._urls) + path, params=query, headers=headers) as answer:
+        url = self._urls[next(self._turns) % len(self._urls)] + path
+        async with self._reading.get(url, params=query, headers=headers) as answer:
             answer.raise_for_status()
             return msgspec.json.decode(await answer.read())

@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode
 from chaos.records import Fault
@@ -19,9 +20,15 @@ from chaos.watch import TROUBLE
 HOUR: Final = 3_600
 CUT_WAIT: Final = 12.0
 """Seconds that an armed cut waits for a commit to come by."""
+CUTS: Final = 6
+"""Commits of one API that are cut within that time."""
 UP_AGAIN: Final = 60.0
+SETTLE: Final = 2.0
+"""Seconds that an API must have been ready before the other one is restarted, as every roll-out has it."""
 LONG: Final = 20.0
 """Seconds of a stand-still: longer than a lease, whoever it is."""
+LONGEST: Final = 36.0
+"""Seconds that a worker is kept from the database at most: a lease, and another if the database was just restarted."""
 
 
 class Deeds:
@@ -54,15 +61,26 @@ class Deeds:
         async with self._turn[target]:
             await self._by_kind[kind](target)
 
-    def _note(self, kind: str, target: str, began: float, *, pid: int = 0, detail: str = "") -> None:
+    def _note(self, kind: str, target: str, began: float, ended: float | None = None, **more: Any) -> None:
         nodes = [target] if target in self._topology.nodes else []
         workers = self._topology.workers(began, *nodes)
-        ended = time.time()
-        self._log(Fault(kind=kind, target=target, began=began, ended=ended, pid=pid, workers=workers, detail=detail))
+        self._log(Fault(kind=kind, target=target, began=began, ended=ended or time.time(), workers=workers, **more))
+
+    async def _at_work(self, node: Node) -> None:
+        """Whoever holds nothing has nothing to lose: strike a worker when it has taken something."""
+        if node.kind == "worker":
+            await until(lambda: self._topology.watch.at_work(node.pid), UP_AGAIN / 4)
+
+    async def _until_overtaken(self, node: Node) -> None:
+        """Return when everything that the worker held was taken from it, and others have had time to begin it."""
+        pid = node.pid
+        await until(lambda: self._topology.watch.overtaken(pid), LONGEST)
+        await asyncio.sleep(self._chance.uniform(1.0, 3.0))
 
     async def _kill(self, target: str) -> None:
-        began, node = time.time(), self._topology.nodes[target]
-        boot = node.boot
+        node = self._topology.nodes[target]
+        await self._at_work(node)
+        began, boot = time.time(), node.boot
         pid = node.signal(signal.SIGKILL)
         if pid:
             self._note("kill", target, began, pid=pid, detail=boot)
@@ -70,12 +88,14 @@ class Deeds:
 
     async def _stop(self, target: str, length: float | None = None) -> None:
         node = self._topology.nodes[target]
-        # A worker stands still for longer than its lease, so that others take over what it holds; the rest briefly.
-        lengths = {"worker": (18.0, 22.0), "scheduler": (3.0, 5.0), "api": (2.0, 4.0)}
-        length = length or self._chance.uniform(*lengths[node.kind])
+        await self._at_work(node)
         began, pid = time.time(), node.signal(signal.SIGSTOP)
         try:
-            await asyncio.sleep(length)
+            # A worker stands still until others have what it held: its handlers end too late. The rest do so briefly.
+            if length is None and node.kind == "worker":
+                await self._until_overtaken(node)
+            else:
+                await asyncio.sleep(length or self._chance.uniform(2.0, 5.0))
         finally:
             if pid and node.pid == pid:
                 os.kill(pid, signal.SIGCONT)
@@ -118,24 +138,41 @@ class Deeds:
         await until(accepts, UP_AGAIN)
 
     async def _wire(self, mode: Mode, target: str) -> None:
+        node, proxies = self._topology.nodes[target], self._topology.proxies
+        if mode is Mode.STALL:
+            await self._at_work(node)
         began = time.time()
         late = round(self._chance.uniform(0.05, 0.4), 2) if mode is Mode.DELAY else 0.0
-        await self._topology.proxies.set(target, mode, late)
-        if mode is not Mode.RESET:
+        pid, held = node.pid, (await proxies.set(target, mode, late)).held[target]
+        if mode is Mode.STALL and node.kind == "worker":  # what it wrote meanwhile arrives when others have its runs
+            await self._until_overtaken(node)
+        elif mode is not Mode.RESET:
             await asyncio.sleep(self._chance.uniform(5.0, 9.0))
-            await self._topology.proxies.set(target, Mode.PASS)
-        self._note(mode, target, began, detail=f"{late} s each way" if late else "")
+        overtaken = self._topology.watch.overtaken(pid)
+        await proxies.set(target, Mode.PASS)
+        ended = time.time()
+        await asyncio.sleep(0.5)  # what was held up arrives
+        arrived = (await proxies.tally()).held[target] - held if overtaken else 0
+        detail = f"{late} s each way" if late else ""
+        self._note(mode, target, began, ended=ended, detail=detail, late=arrived)
 
     async def _cut(self, mode: Mode, target: str) -> None:
-        began, proxies = time.time(), self._topology.proxies
-        before = (await proxies.set(target, mode))[target]
+        began, proxies, cuts = time.time(), self._topology.proxies, 0
+        # Some of what an API commits has no key: several are cut, so that among them is one that is asked for again.
+        for _ in range(CUTS if self._topology.nodes[target].kind == "api" else 1):
+            cuts += await self._cut_once(mode, target, began + CUT_WAIT - time.time())
+        await proxies.set(target, Mode.PASS)
+        if cuts:
+            self._note(mode, target, began, detail=f"{cuts} cut")
+
+    async def _cut_once(self, mode: Mode, target: str, patience: float) -> bool:
+        proxies = self._topology.proxies
+        before = (await proxies.set(target, mode)).cuts[target]
 
         async def has_cut() -> bool:
-            return (await proxies.cuts())[target] > before
+            return (await proxies.tally()).cuts[target] > before
 
-        if await until(has_cut, CUT_WAIT):
-            self._note(mode, target, began)
-        await proxies.set(target, Mode.PASS)
+        return await until(has_cut, patience)
 
     async def _disk_full(self, _: str) -> None:
         topology, began = self._topology, time.time()
@@ -162,14 +199,16 @@ class Deeds:
         self._note("clockJump", target, began, detail=f"{jump:+d} s")
 
     async def _partition(self, target: str) -> None:
-        topology, began = self._topology, time.time()
+        topology, node = self._topology, self._topology.nodes[target]
+        await self._at_work(node)
+        began = time.time()
         by_network = topology.network is not None and target == ALONE
         if by_network:
             await asyncio.to_thread(topology.network.cut)
         else:
             await topology.proxies.set(target, Mode.DARK)
         try:
-            await asyncio.sleep(self._chance.uniform(18.0, 22.0))
+            await self._until_overtaken(node)
         finally:
             if by_network:
                 await asyncio.to_thread(topology.network.heal)
@@ -186,5 +225,6 @@ class Deeds:
                 node.signal(signal.SIGTERM)
                 await node.until_reborn(boot, UP_AGAIN)
                 if node.kind == "api":
-                    await self._topology.ready(UP_AGAIN)
+                    await self._topology.ready()
+                    await asyncio.sleep(SETTLE)
         self._note("rollingRestart", "all", began)

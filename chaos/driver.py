@@ -72,15 +72,15 @@ class Driver:
         if step.kind == "createJob" and step.job is not None:
             self._jobs[client, step.job] = done.answer["jobId"]
         if step.again:
-            await self._api.call(step.kind, client=client, tenant=tenant, job=job, body=done.body, key=step.key)
+            await self._insist(client, tenant, step.kind, job, done.body, step.key)
 
     async def _insist(
         self, client: int, tenant: str, kind: str, job: str | None, body: dict[str, Any] | None, key: str | None
     ) -> Operation:
         """Ask until there is an answer; each time is an operation of its own, all under one key."""
-        deadline = time.time() + AGAIN_FOR
+        deadline, done = time.time() + AGAIN_FOR, None
         while True:
-            done = await self._api.call(kind, client=client, tenant=tenant, job=job, body=body, key=key)
+            done = await self._api.call(kind, client=client, tenant=tenant, job=job, body=body, key=key, before=done)
             refused = done.outcome is Outcome.FAIL and done.status
             if done.outcome is Outcome.OK or refused or time.time() > deadline:
                 return done

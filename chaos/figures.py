@@ -7,6 +7,12 @@ from typing import Any, Final
 
 from chaos.records import Effect, Evidence, Fault, Phase
 
+BOUNDS: Final = {
+    "worker kill to restart of its runs": 20.0,
+    "scheduler kill to next fire": 10.0,
+    "database accepting to first start": 5.0,
+}
+"""Seconds that we promise. A kill counts from the last restart of the database, if that came later."""
 DATABASE: Final = frozenset({"postgresKill", "postgresStop", "diskFull"})
 AFTERMATH: Final = 20.0
 """Seconds after a fault that still belong to it: a lease, and a little."""
@@ -57,17 +63,22 @@ def split_lateness(evidence: Evidence) -> dict[str, dict[str, float]]:
 
 
 def recovery(evidence: Evidence) -> dict[str, dict[str, Any]]:
-    """Seconds from each kill to what shows that it is overcome; the number of cases, and the worst."""
+    """Seconds from each kill to what shows that it is overcome; the number of cases, the worst, and what we promise."""
     starts = [effect for effect in evidence.effects if effect.phase is Phase.START]
-    by_kind = {
-        "worker kill to restart of its runs": _worker_kills(evidence, starts),
-        "scheduler kill to next fire": _scheduler_kills(evidence, starts),
-        "database accepting to first start": _database_restarts(evidence, starts),
-    }
+    measured = (_worker_kills, _scheduler_kills, _database_restarts)
     return {
-        name: {"cases": len(found), **({"worst": round(max(found), 2)} if found else {})}
-        for name, found in by_kind.items()
+        name: {"cases": len(found), "bound": bound, **({"worst": round(max(found), 2)} if found else {})}
+        for (name, bound), found in zip(BOUNDS.items(), (each(evidence, starts) for each in measured), strict=True)
     }
+
+
+def too_slow(recovery: dict[str, dict[str, Any]]) -> list[str]:
+    """Which promises of recovery were not kept, in words."""
+    return [
+        f"{name}: {each['worst']:.2f} s, and {each['bound']:g} s is promised"
+        for name, each in recovery.items()
+        if each.get("worst", 0.0) > each["bound"]
+    ]
 
 
 def _worker_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:

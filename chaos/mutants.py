@@ -15,6 +15,7 @@ import uvloop
 
 from chaos.__main__ import say, undisturbed
 from chaos.mutations import MUTANTS, Mutant, build
+from chaos.published import folder_for, machine
 from chaos.records import load
 from chaos.run import Options
 from chaos.topology import NODES, ROOT
@@ -178,19 +179,13 @@ def page(trials: list[Trial], commit: str) -> str:
 
 
 def publish(folder: Path, trials: list[Trial]) -> None:
-    commit = _git("rev-parse", "--short", "HEAD") + ("-dirty" if _git("status", "--porcelain", "src", "chaos") else "")
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {
-        "commit": commit,
+        **machine(),
         "trials": [{**msgspec.to_builtins(t), "caught": t.caught} for t in trials],
     }
-    (folder / f"mutants-{commit}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    (folder / f"mutants-{commit}.md").write_text(page(trials, commit))
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)  # noqa: S603, S607
-    return done.stdout.decode().strip()
+    (folder / "mutants.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    (folder / "mutants.md").write_text(page(trials, found["commit"]))
 
 
 def main() -> None:
@@ -198,7 +193,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=[mutant.name for mutant in MUTANTS])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each mutant")
-    parser.add_argument("--report", type=Path, default=ROOT / "docs" / "proof", help="folder for the report")
+    parser.add_argument("--report", type=Path, help="folder for the report; else docs/proof/mutants-COMMIT")
     given = parser.parse_args()
     trials: list[Trial] = []
     try:
@@ -210,7 +205,9 @@ def main() -> None:
         say("mutants: stopped before their end")
         sys.exit(130)
     if not given.only:
-        publish(given.report, trials)
+        place = given.report or folder_for("mutants")
+        publish(place, trials)
+        say(f"the report is in {place}")
     for line in (*HEAD, *(trial.row() for trial in trials)):
         say(line)
     say(summary(trials))

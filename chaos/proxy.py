@@ -37,8 +37,16 @@ class Order(msgspec.Struct):
     delay: float = 0.0
 
 
+class Tally(msgspec.Struct):
+    """What happened to each node's commits so far."""
+
+    cuts: dict[str, int]
+    held: dict[str, int]
+    """Held up by a stall, and brought when it was over."""
+
+
 class Wire:
-    """One node's way to the database: its mode, its connections, and how often it was cut."""
+    """One node's way to the database: its mode, its connections, how often it was cut, how many commits it held up."""
 
     def __init__(self, server: str) -> None:
         self.server = server
@@ -47,6 +55,7 @@ class Wire:
         self.moving = asyncio.Event()
         self.moving.set()
         self.cuts = 0
+        self.held = 0
         self.pairs: set[Pair] = set()
 
     def set(self, mode: Mode, delay: float) -> None:
@@ -112,8 +121,9 @@ class Pair:
     async def _to_server(self, server: asyncio.StreamWriter) -> None:
         stream = ClientStream()
         while data := await self._reader.read(1 << 18):
-            passed = []
+            passed, writes, held = [], 0, not self._wire.moving.is_set()
             for message, commits in stream.feed(data):
+                writes += commits
                 if commits and self._wire.cuts_next and not self._swallowing:
                     mode, self._wire.mode = self._wire.mode, Mode.PASS
                     self._wire.cuts += 1
@@ -122,6 +132,7 @@ class Pair:
                     self._swallowing = True
                 passed.append(message)
             if await self._arrives(Mode.DARK):
+                self._wire.held += writes if held else 0
                 server.write(b"".join(passed))
                 await server.drain()
 
@@ -165,8 +176,8 @@ async def serve(server: str, control: Path, nodes: dict[str, tuple[str, int]]) -
             order = decoder.decode(line)
             if order.node:
                 wires[order.node].set(order.mode, order.delay)
-            cuts = {name: wire.cuts for name, wire in wires.items()}
-            writer.write(msgspec.json.encode(cuts) + b"\n")
+            tally = Tally({name: w.cuts for name, w in wires.items()}, {name: w.held for name, w in wires.items()})
+            writer.write(msgspec.json.encode(tally) + b"\n")
         writer.close()
 
     listener = await asyncio.start_unix_server(obey, control)
@@ -180,18 +191,18 @@ class Proxies:
         self._control = control
         self._turn = asyncio.Lock()
 
-    async def set(self, node: str, mode: Mode, delay: float = 0.0) -> dict[str, int]:
-        """Change a node's wire; how often each wire was cut at a commit so far."""
+    async def set(self, node: str, mode: Mode, delay: float = 0.0) -> Tally:
+        """Change a node's wire; what happened to commits so far."""
         return await self._tell(Order(node, mode, delay))
 
-    async def cuts(self) -> dict[str, int]:
+    async def tally(self) -> Tally:
         return await self._tell(Order())
 
-    async def _tell(self, order: Order) -> dict[str, int]:
+    async def _tell(self, order: Order) -> Tally:
         async with self._turn:
             reader, writer = await asyncio.open_unix_connection(self._control)
             writer.write(msgspec.json.encode(order) + b"\n")
-            answer: dict[str, int] = msgspec.json.decode(await reader.readline())
+            answer = msgspec.json.decode(await reader.readline(), type=Tally)
             writer.close()
             return answer
 

@@ -5,13 +5,16 @@ by the clock of the machine that runs the harness, which no fault touches.
 """
 
 import hashlib
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 Record = TypeVar("Record", bound=msgspec.Struct)
+REFUSED: Final = "results came after the lease was lost and were not taken"
+"""What a worker logs of results that the database did not take from it."""
 
 
 class Outcome(StrEnum):
@@ -43,6 +46,10 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The decoded answer of a call that succeeded."""
     status: int = 0
     """HTTP status; 0 if there was no answer."""
+    api: int = 0
+    """Which API was asked."""
+    repeats: int = 0
+    """The number of the first try, if this is not it."""
 
 
 class Phase(StrEnum):
@@ -90,6 +97,8 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
     workers: list[str] = []
     """Boot ids of the worker processes whose runs this fault may have touched."""
     detail: str = ""
+    late: int = 0
+    """Writes of its target that reached the database after it had been declared dead and others had its runs."""
 
 
 class Dump(msgspec.Struct, kw_only=True):
@@ -116,6 +125,8 @@ class Evidence(msgspec.Struct, kw_only=True):
     dump: Dump
     settings: dict[str, Any] = {}
     """lease, grace, catch-up window and the like, in seconds, as the product was set up."""
+    refused: int = 0
+    """Results that came too late and were not taken, by the workers' own word."""
 
 
 def digest(payload: Any) -> str:
@@ -143,4 +154,9 @@ def load(folder: Path) -> Evidence:
         effects=read_lines(folder / "ledger.jsonl", Effect),
         faults=read_lines(folder / "faults.jsonl", Fault),
         dump=msgspec.json.decode((folder / "dump.json").read_bytes(), type=Dump),
+        refused=sum(map(_refused, (folder / "logs").glob("worker-*.log"))),
     )
+
+
+def _refused(log: Path) -> int:
+    return sum(int(count) for count in re.findall(rf"{REFUSED}.*?runs=(\d+)", log.read_text(errors="replace")))

@@ -6,18 +6,22 @@ from typing import Any
 
 import msgspec
 
-from chaos import figures
+from chaos import figures, published
 from chaos.nemesis import NOT_YET
 from chaos.records import Evidence
 from chaos.run import Done
 from chaos.svg import lateness_over_time
 from chaos.verdict import Verdict
 
+TRIED = ("commit", "cores", "processor", "system", "Python", "PostgreSQL")
 
-def make(evidence: Evidence, done: Done, verdict: Verdict) -> dict[str, Any]:
-    """Everything that the report says."""
+
+def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict[str, Any]:
+    """Everything that the report says; `command` repeats the run."""
     outcomes = Counter(operation.outcome for operation in evidence.operations)
     return {
+        **published.machine(),
+        "command": command,
         "seed": evidence.seed,
         "seconds": evidence.settings["seconds"],
         "acknowledged": done.acknowledged,
@@ -29,6 +33,11 @@ def make(evidence: Evidence, done: Done, verdict: Verdict) -> dict[str, Any]:
         "neverHappened": done.unused,
         "lateness": figures.split_lateness(evidence),
         "recovery": figures.recovery(evidence),
+        "zombies": {
+            "handlers that ended after others had begun their run": verdict.rare["zombie rejections"],
+            "writes that reached the database after others had taken over": verdict.rare["late writes"],
+            "results that a worker was told were not taken": evidence.refused,
+        },
         "cameToRest": evidence.dump.quiet,
         "verdict": msgspec.to_builtins(verdict),
     }
@@ -56,6 +65,9 @@ def page(found: dict[str, Any]) -> str:
         "",
         "![Lateness over time, times under fault shaded](lateness.svg)",
         "",
+        *_table("What was tried", ("", ""), {name: found[name] for name in (*TRIED, "seed")}),
+        f"To repeat it: `{found['command']}`",
+        "",
         *_table("What clients saw", ("outcome", "calls"), found["operations"]),
         *_table("Faults", ("kind", "times"), found["faults"]),
         "## Lateness in seconds",
@@ -66,10 +78,15 @@ def page(found: dict[str, Any]) -> str:
         "",
         "## Recovery",
         "",
-        "| from … to … | cases | worst |",
-        "|---|---|---|",
-        *(f"| {name} | {each['cases']} | {_seconds(each.get('worst'))} |" for name, each in found["recovery"].items()),
+        "| from … to … | cases | worst | promised | kept |",
+        "|---|---|---|---|---|",
+        *(_recovered(name, each) for name, each in found["recovery"].items()),
         "",
+        *_table(
+            "Zombies: what came from workers that had lost their lease; S6 is that none of it was taken",
+            ("", "times"),
+            found["zombies"],
+        ),
         *_table("Left out", ("kind", "why"), found["notPossibleHere"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -83,6 +100,12 @@ def _percentiles(when: str, values: dict[str, float]) -> str:
 def _table(title: str, head: tuple[str, str], rows: dict[str, Any]) -> list[str]:
     lines = [f"| {name} | {value} |" for name, value in rows.items()]
     return [f"## {title}", "", f"| {head[0]} | {head[1]} |", "|---|---|", *lines, ""]
+
+
+def _recovered(name: str, each: dict[str, Any]) -> str:
+    worst = each.get("worst")
+    kept = "not measured" if worst is None else "yes" if worst <= each["bound"] else "**no**"
+    return f"| {name} | {each['cases']} | {_seconds(worst)} | {_seconds(each['bound'])} | {kept} |"
 
 
 def _seconds(value: float | None) -> str:

@@ -97,7 +97,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
         await load
         telling.cancel()
     await topology.heal()
-    await topology.ready(60)
+    await topology.ready()
     say("healed; letting schedules go on for a moment, then winding down")
     await asyncio.sleep(min(CALM, options.seconds / 6))
     await driver.wind_down()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 import socket
@@ -27,6 +28,11 @@ NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "wor
 TENANTS: Final = ("acme", "globex")
 ALONE: Final = "worker-2"
 """The node that lives in a network of its own, where there can be one."""
+READY: Final = 120.0
+"""Seconds within which a process that was started must answer: on a busy machine seven at once take half a minute."""
+TAIL: Final = 15
+"""Lines of its log that are shown of a process that does not come up."""
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DATABASE: Final = {"shared_buffers": "256MB", "max_wal_size": "1GB", "min_wal_size": "160MB"}
 
 
@@ -97,13 +103,20 @@ class Topology:
         for name in NODES:
             self.nodes[name] = node = self._node(name)
             self._tasks.append(asyncio.create_task(node.keep(self._stop)))
-        await self.ready(30)
+        await self.ready()
 
-    async def ready(self, seconds: float) -> None:
-        """Wait until every API answers that it is ready; TimeoutError if one never does."""
-        for name in ("http-0", "http-1"):
-            if not await until(partial(answers, self._ports[name]), seconds):
-                raise TimeoutError(f"{name} never became ready: see {self.folder}/logs")
+    async def ready(self) -> None:
+        """Wait until every API answers that it is ready; TimeoutError, with its last words, if one never does."""
+        for number in (0, 1):
+            if not await until(partial(answers, self._ports[f"http-{number}"]), READY, 0.1):
+                raise TimeoutError(
+                    f"api-{number} was not ready within {READY:.0f} s\n{self._last_words(f'api-{number}')}"
+                )
+
+    def _last_words(self, name: str) -> str:
+        path = self.folder / "logs" / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        return "\n".join([f"the end of {path}:", *(f"  {line}" for line in lines[-TAIL:] or ["nothing"])])
 
     async def stop(self) -> None:
         """End everything that was started here, in any case."""
@@ -194,8 +207,9 @@ class Topology:
             )
 
     async def _until_there(self, *names: str) -> None:
-        if not await until(lambda: all((self._home / name).exists() for name in names), 20):
-            raise TimeoutError(f"a helper did not start: see {self.folder}/logs")
+        if not await until(lambda: all((self._home / name).exists() for name in names), READY):
+            words = map(self._last_words, ("chaos.proxy", "chaos.ledger"))
+            raise TimeoutError("\n".join([f"a helper did not start within {READY:.0f} s", *words]))
 
     async def _keep_database(self) -> None:
         while not self._stop.is_set():
@@ -224,9 +238,20 @@ class Topology:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; all are held until all are found."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Ports that nobody listens on now; all are held until all are found.
+
+    Below those that the system gives to outgoing connections: one of them would keep a process that was killed from
+    coming back to its port.
+    """
+    lowest = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 32_768
+    candidates = random.SystemRandom().sample(range(max(1_024, lowest - 20_000), lowest), 50 * count)
+    held: list[socket.socket] = []
     try:
+        for port in candidates:
+            with suppress(OSError):
+                held.append(socket.create_server(("127.0.0.1", port)))
+            if len(held) == count:
+                break
         return [each.getsockname()[1] for each in held]
     finally:
         for each in held:

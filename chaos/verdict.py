@@ -10,6 +10,7 @@ from chaos.check import SAFETY, Case, Finding, safety_findings
 from chaos.check.quality import measures
 from chaos.check.rare import rare_paths
 from chaos.check.targets import missed_targets
+from chaos.figures import recovery
 from chaos.records import Evidence
 from chaos.slice import story
 
@@ -88,7 +89,7 @@ def check(evidence: Evidence) -> Verdict:
 def _check(evidence: Evidence) -> Verdict:
     case = Case(evidence)
     measured = measures(case)
-    findings = [*safety_findings(case), *missed_targets(measured)]
+    findings = [*safety_findings(case), *missed_targets(measured, recovery(evidence))]
     return Verdict(
         seed=evidence.seed,
         violations=sum(each.violation for each in findings),

@@ -1,7 +1,8 @@
 """Looks at the database, past every wire, for the little that the API does not tell."""
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 
@@ -10,7 +11,11 @@ from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.wire.codec import rfc3339
 
 TROUBLE: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError)
-_MISSED: Final = """
+_WORKERS: Final = """
+SELECT id, name, state = 2 AS dead, (SELECT count(*) FROM foliot.claim WHERE claim.worker = worker.id) AS claims
+  FROM foliot.worker ORDER BY started_at
+"""
+MISSED: Final = """
 SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + interval '1 microsecond') AS since,
        least(firing.through, owned.until) AS through
   FROM foliot.firing
@@ -23,13 +28,21 @@ SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + inter
 """
 
 
+class Seen(NamedTuple):
+    """A worker as the database knows it."""
+
+    dead: bool
+    claims: int
+
+
 class Watch:
-    """Remembers which worker is which process, and asks at the end whose instants were missed."""
+    """Remembers which worker is which process and how it fares, and asks at the end whose instants were missed."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self.worker_ids: dict[int, str] = {}
         """Foliot's own name of each worker, by process: it registers under `host:pid`."""
+        self._seen: dict[int, Seen] = {}
 
     async def connect(self) -> Any:
         return await asyncpg.connect(self._server.dsn, timeout=5, command_timeout=60)
@@ -47,16 +60,32 @@ class Watch:
             connection.terminate()
 
     async def _look(self, connection: Any) -> None:
-        for row in await connection.fetch("SELECT id, name FROM foliot.worker"):
-            self.worker_ids[int(row["name"].rpartition(":")[2])] = encode("wrk", row["id"])
+        for row in await connection.fetch(_WORKERS):
+            pid = int(row["name"].rpartition(":")[2])
+            self.worker_ids[pid] = encode("wrk", row["id"])
+            self._seen[pid] = Seen(row["dead"], row["claims"])
+
+    def at_work(self, pid: int) -> bool:
+        """Whether the worker of this process holds something."""
+        return pid in self._seen and not self._seen[pid].dead and self._seen[pid].claims > 0
+
+    def overtaken(self, pid: int) -> bool:
+        """Whether it was declared dead and everything taken from it."""
+        return pid in self._seen and self._seen[pid].dead and not self._seen[pid].claims
 
     async def missed(self) -> dict[str, list[dict[str, Any]]]:
         """By tenant, as the API may give them one day."""
         connection = await self.connect()
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in await connection.fetch(_MISSED):
-            found.setdefault(row["tenant"], []).append(
-                {"job": encode("job", row["job"]), "from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
-            )
+        rows = await connection.fetch(MISSED)
         await connection.close()
-        return found
+        return missed_ranges(rows)
+
+
+def missed_ranges(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
+    """What `MISSED` found, by tenant."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["tenant"], []).append(
+            {"job": encode("job", row["job"]), "from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
+        )
+    return found

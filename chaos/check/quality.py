@@ -11,7 +11,7 @@ from chaos.check.case import Case
 from chaos.check.faultbook import strikes_everybody
 from chaos.check.submissions import TERMINAL
 from chaos.oracle import seconds
-from chaos.records import Fault, Outcome
+from chaos.records import Fault, Operation, Outcome
 
 SLOT = 10.0
 """Seconds over which availability is counted."""
@@ -100,17 +100,32 @@ def duplicates(case: Case) -> dict[str, Any]:
 
 
 def availability(case: Case) -> dict[str, Any]:
-    """L6: the share of calls that were answered, by slots of ten seconds outside declared outages of the database."""
-    slots: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    """L6: the share of calls that were answered, by slots of ten seconds outside declared outages of the database.
+
+    A call may be tried once more at the other API: that one of them is down, or cut off, is what there are two for. A
+    refused connection is no answer, nor is an error of the server. A client's 4xx is one.
+    """
+    calls: dict[int, list[Operation]] = defaultdict(list)
     for each in case.evidence.operations:
-        if case.faults.down(each.invoked, each.completed):
+        calls[each.repeats or each.number].append(each)
+    slots: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    tries = at_once = 0
+    for call in calls.values():
+        tried = call[:2]
+        if case.faults.down(tried[0].invoked, tried[-1].completed):
             continue
-        slot = slots[int(each.invoked / SLOT)]
-        slot[0] += each.outcome is not Outcome.UNKNOWN
+        tries, at_once = tries + 1, at_once + _answered(tried[0])
+        slot = slots[int(tried[0].invoked / SLOT)]
+        slot[0] += any(map(_answered, tried))
         slot[1] += 1
-    good, all_ = (sum(slot[index] for slot in slots.values()) for index in (0, 1))
+    good = sum(slot[0] for slot in slots.values())
     worst = min((slot[0] / slot[1] for slot in slots.values()), default=1.0)
-    return {"calls": all_, "answered": good / max(all_, 1), "worst slot": worst, "slots": len(slots)}
+    answered, first = good / max(tries, 1), at_once / max(tries, 1)
+    return {"calls": tries, "answered": answered, "at the first try": first, "worst slot": worst, "slots": len(slots)}
+
+
+def _answered(operation: Operation) -> bool:
+    return operation.outcome is not Outcome.UNKNOWN and operation.status != 0
 
 
 def _waits(case: Case) -> Waits:

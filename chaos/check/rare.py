@@ -15,6 +15,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         "lease take-overs": sum(_taken_over(case, run) for run in case.restarted)
         + sum(row["status"] == "lost" for row in attempts),
         "zombie rejections": sum(len(run.rejected) for run in runs) + sum(_late_results(run) for run in case.restarted),
+        "late writes": sum(fault.late for fault in case.faults.all),
         "ambiguous calls done": done,
         "ambiguous calls not done": not_done,
         "misfires": sum(len(job.missed) for job in case.jobs.values()) + _count(rows, "missed"),
@@ -37,7 +38,7 @@ def _taken_over(case: Case, run: Run) -> bool:
 
 
 def _late_results(run: Run) -> int:
-    """Handlers that came to their end after a higher fence had begun: what they reported was refused."""
+    """Handlers that came to their end after a higher fence had begun: nothing of theirs may be taken (S6)."""
     return sum(any(start.fence > end.fence and start.at < end.at for start in run.starts) for end in run.ends)
 
 

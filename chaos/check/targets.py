@@ -6,20 +6,16 @@ from typing import Any, Final
 from chaos.check.finding import Finding
 
 QUIET_P99: Final = 1.0
-WORKER_KILL: Final = 20.0
-DATABASE_BACK: Final = 5.0
 ANSWERED: Final = 0.999
 
 
-def missed_targets(measures: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+def missed_targets(measures: dict[str, dict[str, Any]], recovery: dict[str, dict[str, Any]]) -> Iterator[Finding]:
     late = measures["L1"]["quiet"].get("p99", 0.0)
     if late > QUIET_P99:
         yield _miss("L1", "quiet p99", late, QUIET_P99)
-    for name, numbers in measures["L2"].items():
-        if name == "kill worker" and numbers.get("restart", 0.0) > WORKER_KILL:
-            yield _miss("L2", f"restart after {name}", numbers["restart"], WORKER_KILL)
-        if name.startswith("postgres") and numbers.get("first start", 0.0) > DATABASE_BACK:
-            yield _miss("L2", f"first start after {name}", numbers["first start"], DATABASE_BACK)
+    for name, numbers in recovery.items():
+        if numbers.get("worst", 0.0) > numbers["bound"]:
+            yield _miss("L2", name, numbers["worst"], numbers["bound"])
     if measures["L3"]["running"] or measures["L3"]["behind"]:
         numbers = {"running": measures["L3"]["running"], "behind": measures["L3"]["behind"]}
         yield Finding(check="L3", rule="stuck", message="something is stuck", numbers=numbers)

@@ -115,13 +115,13 @@ class World:
     def _faults(self) -> list[Fault]:
         shift = self.between(0, 5)
 
-        def fault(kind: str, target: str, began: float, lasts: float, workers: list[str]) -> Fault:
+        def fault(kind: str, target: str, began: float, lasts: float, workers: list[str], late: int = 0) -> Fault:
             at = BEGIN + began + shift
-            return Fault(kind=kind, target=target, began=at, ended=at + lasts, workers=workers)
+            return Fault(kind=kind, target=target, began=at, ended=at + lasts, workers=workers, late=late)
 
         return [
             fault("kill", "worker-0", 130, 2, ["w0.0"]),
-            fault("stop", "worker-1", 150, 25, ["w1.0"]),
+            fault("stop", "worker-1", 150, 25, ["w1.0"], late=2),
             fault("stop", "worker-2", 180, 4, ["w2.0"]),
             fault("rollingRestart", "worker-0", 200, 3, ["w0.1"]),
             fault("postgresKill", "postgres", 215, 3, []),

@@ -4,13 +4,25 @@ import ast
 import sys
 from pathlib import Path
 
+import msgspec
+
 import chaos
 from chaos.records import Fault, Outcome
 from chaos.synthetic import clean, planted
 from chaos.verdict import check
 
 HERE = Path(chaos.__file__).parent
-OURS = ["oracle.py", "cron.py", "timeline.py", "verdict.py", "slice.py", "records.py", "check/*.py", "synthetic/*.py"]
+OURS = [
+    "oracle.py",
+    "cron.py",
+    "timeline.py",
+    "verdict.py",
+    "figures.py",
+    "slice.py",
+    "records.py",
+    "check/*.py",
+    "synthetic/*.py",
+]
 
 
 def imports(path):
@@ -22,7 +34,7 @@ def imports(path):
 
 
 def test_the_checker_imports_nothing_of_the_product_nor_of_the_harness():
-    allowed = {"chaos.records", "chaos.oracle", "chaos.cron", "chaos.timeline", "chaos.slice", "chaos"}
+    allowed = {"chaos.records", "chaos.oracle", "chaos.cron", "chaos.timeline", "chaos.figures", "chaos.slice", "chaos"}
     for path in (path for pattern in OURS for path in sorted(HERE.glob(pattern))):
         for name in imports(path):
             ours = name in allowed or name.startswith(("chaos.check", "chaos.synthetic"))
@@ -74,6 +86,37 @@ def test_availability_leaves_declared_outages_of_the_database_out():
     everything = Fault(kind="postgresStop", target="postgres", began=0, ended=9e9)
     evidence.faults.append(everything)
     assert check(evidence).measures["L6"]["calls"] == 0
+
+
+def test_a_call_that_the_other_api_answers_is_answered():
+    evidence = clean(1)
+    first, last = evidence.operations[0], max(evidence.operations, key=lambda each: each.number)
+    evidence.operations = [each for each in evidence.operations if not each.status] + [last]
+    before = check(evidence).measures["L6"]
+
+    def with_tries(*statuses: int) -> float:
+        tries = [
+            msgspec.structs.replace(
+                first,
+                number=10_000 + n,
+                repeats=10_000 if n else 0,
+                key="again",
+                status=status,
+                outcome=Outcome.OK if status == 200 else Outcome.UNKNOWN if status else Outcome.FAIL,
+                invoked=last.completed + n,
+                completed=last.completed + n + 0.1,
+            )
+            for n, status in enumerate(statuses)
+        ]
+        found = check(msgspec.structs.replace(evidence, operations=[*evidence.operations, *tries])).measures["L6"]
+        assert found["calls"] == before["calls"] + 1
+        return round(found["answered"] * found["calls"] - before["answered"] * before["calls"])
+
+    assert with_tries(200) == 1
+    assert with_tries(503, 200) == 1
+    assert with_tries(0, 200) == 1
+    assert with_tries(503, 503, 200) == 0
+    assert with_tries(0) == 0
 
 
 def test_recovery_is_measured_from_the_kill_to_the_next_start():

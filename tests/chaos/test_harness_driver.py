@@ -112,6 +112,23 @@ async def test_an_answer_given_twice_is_acknowledged_once(tmp_path: Path):
         assert caller.acknowledged == 2
 
 
+async def test_a_call_is_tried_again_at_the_other_api(tmp_path: Path):
+    urls = [f"http://127.0.0.1:{port}" for port in free_ports(2)]
+    caller = Api(urls, {"acme": "fol_key"}, tmp_path / "operations.jsonl")
+    first = await caller.call("createRun", client=0, tenant="acme", body={}, key="k1")
+    second = await caller.call("createRun", client=0, tenant="acme", body={}, key="k1", before=first)
+    third = await caller.call("createRun", client=0, tenant="acme", body={}, key="k1", before=second)
+    await caller.close()
+    assert [each.api for each in (first, second, third)] == [0, 1, 0]
+    assert [each.repeats for each in (first, second, third)] == [0, first.number, first.number]
+
+
+def test_ports_are_free_and_none_that_an_outgoing_connection_gets():
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    assert max(ports) < int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+
+
 def test_only_refusals_are_certain_failures():
     assert {status: judge(status) for status in (200, 299, 400, 404, 408, 422, 429, 500, 503)} == {
         **dict.fromkeys((200, 299), Outcome.OK),

@@ -3,9 +3,9 @@
 import random
 from xml.etree import ElementTree as ET
 
-from chaos.figures import percentiles, windows
+from chaos.figures import percentiles, too_slow, windows
 from chaos.records import Fault
-from chaos.report import page
+from chaos.report import TRIED, page
 from chaos.svg import lateness_over_time
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,9 +56,29 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
         "faults": {"kill": 2},
         "notPossibleHere": {"diskFull": "this needs root"},
         "lateness": {"quiet": {"p50": 0.01}, "faulted": {}},
-        "recovery": {"worker kill to restart of its runs": {"cases": 1, "worst": 16.2}},
+        "recovery": {
+            "worker kill to restart of its runs": {"cases": 1, "worst": 16.2, "bound": 20.0},
+            "scheduler kill to next fire": {"cases": 1, "worst": 10.1, "bound": 10.0},
+        },
+        "zombies": {"handlers that ended late": 11},
+        **dict.fromkeys(TRIED, "known"),
+        "command": "make chaos SEED=7",
         "cameToRest": False,
     }
     text = page(found)
-    for part in ("12,345", "1 violations", "this needs root", "16.20 s", "did not come to rest"):
+    for part in (
+        "12,345",
+        "1 violations",
+        "this needs root",
+        "| 16.20 s | 20.00 s | yes |",
+        "**no**",
+        "did not come to rest",
+        "SEED=7",
+    ):
         assert part in text
+
+
+def test_a_recovery_is_too_slow_beyond_its_bound_only():
+    found = {"a": {"cases": 1, "worst": 5.0, "bound": 5.0}, "b": {"cases": 0, "bound": 5.0}}
+    assert not too_slow(found)
+    assert too_slow(found | {"c": {"cases": 2, "worst": 5.01, "bound": 5.0}}) == ["c: 5.01 s, and 5 s is promised"]

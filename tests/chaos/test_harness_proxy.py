@@ -74,6 +74,19 @@ async def test_stall_holds_everything_back_and_loses_nothing(way: Way):
     connection.terminate()
 
 
+async def test_a_write_that_a_stall_held_back_arrives_and_is_counted(way: Way):
+    connection = await way.connect()
+    way.wire.set(Mode.STALL, 0.0)
+    writing = asyncio.create_task(connection.execute("INSERT INTO job VALUES (1)"))
+    await asyncio.wait([writing], timeout=0.3)
+    assert way.wire.held == 0
+    way.wire.set(Mode.PASS, 0.0)
+    await writing
+    assert await connection.fetchval("SELECT count(*) FROM job") == 1
+    assert way.wire.held == 1
+    connection.terminate()
+
+
 async def test_reset_breaks_what_is_open_and_welcomes_what_is_new(way: Way):
     connection = await way.connect()
     asking = asyncio.create_task(connection.fetchval("SELECT pg_sleep(5)"))

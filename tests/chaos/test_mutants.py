@@ -11,6 +11,7 @@ import pytest
 from chaos.deeds import Deeds
 from chaos.mutants import STARTED, UNEXPECTED, Round, Trial, crashes, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
+from chaos.records import REFUSED
 from chaos.topology import NODES, Topology
 
 
@@ -63,6 +64,7 @@ def test_who_crashed_or_never_began_is_named(tmp_path: Path):
         ("api/server.py", STARTED["api"].split()[0]),
         ("cli/serve_scheduler.py", STARTED["scheduler"]),
         ("cli/serve_worker.py", STARTED["worker"].split()[0]),
+        ("worker/process.py", REFUSED),
     ],
 )
 def test_the_words_that_we_wait_for_are_still_said(file: str, words: str):
