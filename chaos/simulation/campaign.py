@@ -1,0 +1,149 @@
+"""Many seeds, shared out among processes; each has a database of its own on one server."""
+
+import asyncio
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from chaos.simulation.ground import Ground
+from chaos.simulation.loop import VirtualLoop
+from chaos.simulation.run import Mode, Outcome, simulate
+
+LIVENESS_EVERY: Final = 4
+"""Of so many seeds one is simulated for liveness."""
+STORY: Final = 400
+"""Last lines of a failed seed's story that are told."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the campaign keeps of a seed."""
+
+    seed: int
+    mode: Mode
+    seconds: float
+    acknowledged: int
+    effects: int
+    faults: int
+    rare: dict[str, int]
+    failures: list[str]
+    fingerprint: str
+    story: list[str]
+
+
+def mode_of(seed: int, wanted: Mode | None) -> Mode:
+    if wanted is not None:
+        return wanted
+    return Mode.LIVENESS if seed % LIVENESS_EVERY == 0 else Mode.SAFETY
+
+
+@contextmanager
+def simulating(dsn: str, name: str) -> Iterator[Callable[[int, Mode], Outcome]]:
+    """A virtual world on a database called `name`; one seed after the other can be run in it."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    loop = VirtualLoop()
+    asyncio.set_event_loop(loop)
+    ground = loop.run_until_complete(Ground.make(loop, dsn, name))
+    try:
+        yield lambda seed, mode: loop.run_until_complete(simulate(ground, seed, mode))
+    finally:
+        loop.run_until_complete(ground.close())
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def report(outcome: Outcome, seconds: float) -> Report:
+    verdict, failures = outcome.verdict, outcome.failures
+    return Report(
+        seed=outcome.seed,
+        mode=outcome.mode,
+        seconds=seconds,
+        acknowledged=verdict.acknowledged,
+        effects=verdict.effects,
+        faults=verdict.faults,
+        rare=verdict.rare,
+        failures=failures,
+        fingerprint=outcome.fingerprint,
+        story=[*outcome.story, *verdict.to_markdown().splitlines()] if failures else [],
+    )
+
+
+def _share(dsn: str, name: str, seeds: list[int], wanted: Mode | None, pipe: Connection) -> None:
+    with simulating(dsn, name) as run:
+        for seed in seeds:
+            began = time.monotonic()
+            pipe.send_bytes(msgspec.msgpack.encode(report(run(seed, mode_of(seed, wanted)), time.monotonic() - began)))
+    pipe.close()
+
+
+def campaign(dsn: str, seeds: list[int], wanted: Mode | None, processes: int) -> Iterator[Report]:
+    """Run all seeds; reports come as they are ready."""
+    # A set of texts has another order in every process, unless it is told not to.
+    os.environ["PYTHONHASHSEED"] = "0"
+    spawning = multiprocessing.get_context("spawn")
+    pipes: list[Connection] = []
+    shares: list[SpawnProcess] = []
+    for number in range(processes):
+        ours, theirs = spawning.Pipe(duplex=False)
+        arguments = (dsn, f"simulation_{number}", seeds[number::processes], wanted, theirs)
+        share = spawning.Process(target=_share, args=arguments, daemon=True)
+        share.start()
+        theirs.close()
+        pipes.append(ours)
+        shares.append(share)
+    decoder = msgspec.msgpack.Decoder(Report)
+    while pipes:
+        for pipe in wait(pipes):
+            try:
+                yield decoder.decode(pipe.recv_bytes())  # type: ignore[union-attr]
+            except EOFError:
+                pipes.remove(pipe)  # type: ignore[arg-type]
+    for share in shares:
+        share.join()
+        if share.exitcode:
+            raise RuntimeError(f"a simulating process ended with {share.exitcode}")
+
+
+class Tally:
+    """What all seeds together saw."""
+
+    def __init__(self) -> None:
+        self.seeds: Counter[Mode] = Counter()
+        self.rare: Counter[str] = Counter()
+        self.acknowledged = self.effects = self.faults = 0
+        self.failed: list[Report] = []
+
+    def add(self, each: Report) -> None:
+        self.seeds[each.mode] += 1
+        self.rare.update(each.rare)
+        self.acknowledged += each.acknowledged
+        self.effects += each.effects
+        self.faults += each.faults
+        if each.failures:
+            self.failed.append(each)
+
+    @property
+    def never(self) -> list[str]:
+        return sorted(path for path, times in self.rare.items() if not times)
+
+    def line(self) -> str:
+        return (
+            f"simulation: {self.seeds.total():,} seeds, {self.acknowledged:,} acknowledged, {self.faults:,} faults,"
+            f" {len(self.failed)} failed"
+        )
+
+
+def keep_story(folder: Path, failed: Report) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"seed-{failed.seed}-{failed.mode}.txt"
+    path.write_text("\n".join([*failed.failures, "", *failed.story]) + "\n")
+    return path

@@ -1,0 +1,127 @@
+"""One seed from its first statement to the checker's word."""
+
+import asyncio
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from chaos.records import Dump, Evidence
+from chaos.simulation.client import Clients
+from chaos.simulation.ground import TENANTS, Ground
+from chaos.simulation.node import HEARTBEAT, LEASE, Node
+from chaos.simulation.storm import Storm
+from chaos.simulation.wire import SimDatabase
+from chaos.simulation.world import World
+from chaos.verdict import Verdict, check
+from chaos.watch import MISSED, missed_ranges
+from foliot.domain.misfire import GRACE, WINDOW
+from foliot.services.insights import Insights
+
+SECONDS: Final = 8.0
+CALM: Final = 4.5
+"""After the storm, until what was sent in it has arrived."""
+PATIENCE: Final = {"safety": 120.0, "liveness": 180.0}
+"""Virtual seconds within which everything must have come to rest."""
+
+
+class Mode(StrEnum):
+    SAFETY = "safety"  # anything may break, all is healed, nothing may be wrong
+    LIVENESS = "liveness"  # what breaks stays broken; a healthy core must get everything done
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    mode: Mode
+    verdict: Verdict
+    crashes: list[str]
+    quiet: bool
+    fingerprint: str
+    story: list[str]
+
+    @property
+    def failures(self) -> list[str]:
+        """Everything that is wrong, in a line each."""
+        found = [
+            f"{each.finding.check} {each.finding.rule}: "
+            f"{' '.join(filter(None, (each.finding.run, each.finding.job)))} {each.finding.message}"
+            for each in self.verdict.findings
+            if each.finding.violation
+        ]
+        found += [f"crash: {each}" for each in self.crashes]
+        return found if self.quiet else [*found, "liveness: work was still going on when patience ran out"]
+
+
+async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY, seconds: float = SECONDS) -> Outcome:
+    await ground.reset(seed)
+    world = World(ground, seed)
+    clients, storm = Clients(world), Storm(world)
+    for node in world.nodes:
+        node.start()
+    await asyncio.sleep(0.5)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(clients.run(seconds))
+        await storm.blow(seconds)
+    if mode is Mode.LIVENESS:
+        await storm.ruin()
+    else:
+        await storm.heal()
+    await asyncio.sleep(CALM)
+    await clients.wind_down()
+    quiet = await _rest(world, clients, PATIENCE[mode])
+    evidence = Evidence(
+        seed=seed,
+        operations=world.operations,
+        effects=world.effects,
+        faults=world.faults,
+        dump=await _dump(world, clients, quiet=quiet),
+        settings={
+            "lease": LEASE.total_seconds(),
+            "heartbeat": HEARTBEAT.total_seconds(),
+            "grace": GRACE.total_seconds(),
+            "window": WINDOW.total_seconds(),
+            "seconds": seconds,
+            "rest": CALM,
+        },
+    )
+    crashes = [f"{node.name}: {error!r}" for node in world.nodes if (error := node.crashed()) is not None]
+    for node in world.nodes:
+        await node.kill()
+    await world.server.quiet()
+    return Outcome(
+        seed=seed,
+        mode=mode,
+        verdict=check(evidence),
+        crashes=crashes,
+        quiet=quiet,
+        fingerprint=world.fingerprint(),
+        story=list(world.story),
+    )
+
+
+async def _rest(world: World, clients: Clients, patience: float) -> bool:
+    """Whether everything came to rest in time."""
+    deadline = world.loop.time() + patience
+    while await clients.is_busy():
+        if world.loop.time() > deadline:
+            return False
+        await asyncio.sleep(0.5)
+    return True
+
+
+async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
+    found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
+    found.missed = missed_ranges(await world.ground.fetch(MISSED))
+    insights = Insights(SimDatabase(Node(world, "observer")))
+    for tenant in TENANTS:
+        found.jobs[tenant] = await clients.pages(tenant, "/v1/jobs")
+        found.runs[tenant] = await clients.pages(tenant, "/v1/runs")
+        found.attempts[tenant] = await _attempts(world, insights, tenant)
+    return found
+
+
+async def _attempts(world: World, insights: Insights, tenant: str) -> list[dict[str, Any]]:
+    """All of a tenant's: more than the API gives at once, by the same way."""
+    (row,) = await world.ground.fetch(f"SELECT id FROM tenant WHERE name = '{tenant}'")  # noqa: S608 - ours
+    page = await insights.attempts(row["id"], job=None, run=None, cursor=None, limit=100_000)
+    return [msgspec.to_builtins(each) for each in page.items]

@@ -1,0 +1,74 @@
+"""Everything that one seed puts up, and what it leaves behind for the checker."""
+
+import hashlib
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from chaos.records import Effect, Fault, Operation
+from chaos.simulation.ground import Ground
+from chaos.simulation.node import ApiNode, Node, SchedulerNode, WorkerNode
+from chaos.simulation.server import Server
+from chaos.simulation.wire import SimConnection
+
+
+class World:
+    def __init__(self, ground: Ground, seed: int) -> None:
+        self.ground = ground
+        self.loop = ground.loop
+        self.seed = seed
+        self.server = Server(ground)
+        self.effects: list[Effect] = []
+        self.operations: list[Operation] = []
+        self.faults: list[Fault] = []
+        self.calm = False
+        self._chance = random.Random(f"{seed}/hints")  # noqa: S311 - guards nothing
+        self._listeners: list[tuple[SimConnection, str, Callable[..., None]]] = []
+        self._digest = hashlib.blake2b(digest_size=16)
+        self.story: deque[str] = deque(maxlen=100_000)
+        size = random.Random(f"{seed}/size")  # noqa: S311 - guards nothing
+        self.apis = [ApiNode(self, f"api-{number}") for number in range(size.randint(1, 2))]
+        self.front = self.apis
+        """Those that clients call."""
+        self.schedulers = [SchedulerNode(self, f"scheduler-{number}") for number in range(size.randint(1, 2))]
+        self.workers = [WorkerNode(self, f"worker-{number}") for number in range(size.randint(1, 3))]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [*self.apis, *self.schedulers, *self.workers]
+
+    def note(self, what: str) -> None:
+        line = f"{self.loop.time():.6f} {what}"
+        self._digest.update(line.encode())
+        self.story.append(line)
+
+    def fingerprint(self) -> str:
+        """The same for two runs in which the same things happened in the same order at the same time."""
+        return self._digest.hexdigest()
+
+    def effect(self, effect: Effect) -> None:
+        effect.seq, effect.at = len(self.effects) + 1, self.ground.seconds()
+        self.note(f"{effect.worker} {effect.phase} {effect.run} attempt {effect.attempt} fence {effect.fence}")
+        self.effects.append(effect)
+
+    def listen(self, connection: SimConnection, channel: str, callback: Callable[..., None]) -> None:
+        self._listeners.append((connection, channel, callback))
+
+    def hear(self, channel: str) -> None:
+        """A hint reaches who listens, a little later, or never."""
+        self._listeners = [each for each in self._listeners if not each[0].is_closed()]
+        for connection, heard, callback in self._listeners:
+            if heard == channel and (self.calm or self._chance.random() < 0.8):
+                self.loop.call_later(self._chance.expovariate(1_000), self._deliver, connection, callback)
+
+    def _deliver(self, connection: SimConnection, callback: Callable[..., None]) -> None:
+        if not connection.is_closed():
+            callback()
+
+    def fault(self, kind: str, target: str, seconds: float, detail: str = "", workers: list[str] | None = None) -> Any:
+        now = self.ground.seconds()
+        self.note(f"fault: {kind} {target} for {seconds:.3f} s {detail}")
+        self.faults.append(
+            Fault(kind=kind, target=target, began=now, ended=now + seconds, workers=workers or [], detail=detail)
+        )
