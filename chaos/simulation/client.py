@@ -19,7 +19,7 @@ from foliot.wire.codec import rfc3339
 
 AGAIN_FOR: Final = 20.0
 LARGEST_BATCH: Final = 12
-SLOWEST: Final = 6.0
+SLOWEST: Final = 5.0
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 

@@ -13,7 +13,7 @@ from foliot.store.database import Database, connect
 from foliot.store.migrate import shipped
 
 TENANTS: Final = ("acme", "globex")
-_TICK: Final = 2_000
+_TICK: Final = 5_000
 """Microseconds: the database's clock is set no more often than that, for every setting is a round trip."""
 EPOCH: Final = datetime(2026, 3, 1, tzinfo=UTC)
 _SESSION: Final = {

@@ -42,9 +42,11 @@ class _Timer(asyncio.TimerHandle):
     """Two that are due at the same moment run in the order in which they were set."""
 
     serial: int
+    _when: float
 
-    def __lt__(self, other: Any) -> bool:
-        return (self.when(), self.serial) < (other.when(), other.serial)
+    def __lt__(self, other: "_Timer") -> bool:  # type: ignore[override]  # there are no others
+        mine, theirs = self._when, other._when
+        return mine < theirs or (mine == theirs and self.serial < other.serial)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

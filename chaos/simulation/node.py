@@ -38,8 +38,8 @@ from foliot.worker.process import LeaseLost, WorkerOptions, WorkerProcess
 if TYPE_CHECKING:
     from chaos.simulation.world import World
 
-LEASE: Final = timedelta(seconds=4)
-HEARTBEAT: Final = timedelta(seconds=1.3)
+LEASE: Final = timedelta(seconds=3)
+HEARTBEAT: Final = timedelta(seconds=1)
 RESTART: Final = (0.2, 2.0)
 """Seconds that a process which ended by itself takes to be back."""
 GROUPS: Final = ("http", "fn:quick", "fn:slow", "fn:flaky", "fn:stuck")
@@ -199,7 +199,7 @@ class SchedulerNode(Node):
             group.create_task(repeat(Listener(database, DUE, wake), stop, asyncio.Event(), nothing, chance))
             group.create_task(repeat(Firer(database), stop, wake_firer, ready, chance))
             group.create_task(repeat(Promoter(database), stop, wake_promoter, ready, chance))
-            reaper = Reaper(database, LEASE, self.world.loop.time)
+            reaper = Reaper(database, LEASE, self.world.loop.time, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), nothing, chance))
 

@@ -43,9 +43,9 @@ class Storm:
             case "kill":
                 await self._kill(node, dice.uniform(0.1, 4.0))
             case "freeze":
-                self._hold("stop", node, dice.choice((0.3, 2.0, 6.0, 12.0)))
+                self._hold("stop", node, dice.choice((0.3, 2.0, 5.0, 9.0)))
             case "cut":
-                self._hold("partition", node, dice.choice((0.3, 2.0, 6.0, 12.0)))
+                self._hold("partition", node, dice.choice((0.3, 2.0, 5.0, 9.0)))
             case "storm":
                 self._spoil(node, dice.uniform(0.5, 4.0), dice.uniform(0.1, 0.5))
             case "crash":

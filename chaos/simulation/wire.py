@@ -42,7 +42,7 @@ class Weather(msgspec.Struct):
 
     def latency(self) -> float:
         if self.slow and self.chance.random() < self.slow:
-            return self.chance.choice((0.2, 0.5, 1.5, 4.0))
+            return self.chance.choice((0.2, 0.5, 1.5))
         return 0.0001 + self.chance.expovariate(2_000)
 
     def fate(self) -> Loss | None:
@@ -124,7 +124,7 @@ class SimConnection:
         if self.is_closed() or fate is Loss.BEFORE or node.is_cut:
             return self._break(query, "before")
         if fate is Loss.LATE:
-            self._running = asyncio.ensure_future(self._arrive_late(query, arguments, weather.chance.uniform(0.01, 4)))
+            self._running = asyncio.ensure_future(self._arrive_late(query, arguments, weather.chance.uniform(0.01, 2)))
             return self._break(query, "late")
         physical = self._physical
         if physical is None:

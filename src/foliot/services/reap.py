@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Final
 
 import structlog
 
@@ -11,6 +12,9 @@ from foliot.store.database import Database
 from foliot.store.fleet import LEASE, bury, reap, uptime
 
 log = structlog.get_logger("reaper")
+
+PAUSE: Final = timedelta(seconds=1)
+"""Between two looks: well below the third of the lease that is taken for an absence."""
 
 
 class Reaper:
@@ -21,11 +25,16 @@ class Reaper:
     """
 
     def __init__(
-        self, database: Database, lease: timedelta = LEASE, monotonic: Callable[[], float] = time.monotonic
+        self,
+        database: Database,
+        lease: timedelta = LEASE,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: timedelta = PAUSE,
     ) -> None:
         self._line = database.line()
         self._lease = lease
         self._monotonic = monotonic
+        self._pause = pause
         self._contact_since: float | None = None
         self._last_contact = 0.0
         self._last_uptime = timedelta()
@@ -49,7 +58,7 @@ class Reaper:
         return reaped.claims
 
     async def pause(self) -> float:
-        return self._lease.total_seconds() / 15  # well below the third that `_may_judge` takes for an absence
+        return self._pause.total_seconds()
 
     async def close(self) -> None:
         await self._line.close()

@@ -141,9 +141,10 @@ class WorkerProcess:
 
     async def _look(self) -> None:
         while not self._done.is_set():
+            await any_of(self._done, self._runner.busy)
+            await any_of(self._done, within=BLINK)
             if begun := self._runner.look():
                 await self._persist(partial(self._note, begun), self._done)
-            await any_of(self._done, within=BLINK)
 
     async def _note(self, begun: list[tuple[Claimed, datetime]]) -> int:
         await self._carrier.note_started(begun)

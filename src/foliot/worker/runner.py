@@ -65,6 +65,8 @@ class Runner:
         self._start_before = float("inf")
         self._idle = asyncio.Event()
         self._idle.set()
+        self.busy = asyncio.Event()
+        """Set while a handler is under way."""
 
     @property
     def waiting(self) -> int:
@@ -94,6 +96,7 @@ class Runner:
             task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
             self._going[id(run)] = Going(assignment, task, now)
             self._idle.clear()
+            self.busy.set()
 
     async def _run(self, assignment: Assignment, executor: Executor) -> None:
         run = assignment.run
@@ -108,6 +111,7 @@ class Runner:
         self._ended(Settlement(run, assignment.started_at, outcome))
         if not self._going:
             self._idle.set()
+            self.busy.clear()
         self._start_next()
 
     def _failed(self, assignment: Assignment, failure: Failure) -> Outcome:
