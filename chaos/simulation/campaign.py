@@ -1,9 +1,9 @@
 """Many seeds, shared out among processes; each has a database of its own on one server."""
 
 import asyncio
+import hashlib
 import multiprocessing
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,8 +21,6 @@ from chaos.simulation.run import Mode, Outcome, simulate
 
 LIVENESS_EVERY: Final = 4
 """Of so many seeds one is simulated for liveness."""
-STORY: Final = 400
-"""Last lines of a failed seed's story that are told."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -31,6 +29,8 @@ class Report(msgspec.Struct, frozen=True):
     seed: int
     mode: Mode
     seconds: float
+    """Of virtual time."""
+    statements: int
     acknowledged: int
     effects: int
     faults: int
@@ -61,12 +61,13 @@ def simulating(dsn: str, name: str) -> Iterator[Callable[[int, Mode], Outcome]]:
         loop.close()
 
 
-def report(outcome: Outcome, seconds: float) -> Report:
+def report(outcome: Outcome) -> Report:
     verdict, failures = outcome.verdict, outcome.failures
     return Report(
         seed=outcome.seed,
         mode=outcome.mode,
-        seconds=seconds,
+        seconds=outcome.seconds,
+        statements=outcome.statements,
         acknowledged=verdict.acknowledged,
         effects=verdict.effects,
         faults=verdict.faults,
@@ -80,13 +81,12 @@ def report(outcome: Outcome, seconds: float) -> Report:
 def _share(dsn: str, name: str, seeds: list[int], wanted: Mode | None, pipe: Connection) -> None:
     with simulating(dsn, name) as run:
         for seed in seeds:
-            began = time.monotonic()
-            pipe.send_bytes(msgspec.msgpack.encode(report(run(seed, mode_of(seed, wanted)), time.monotonic() - began)))
+            pipe.send_bytes(msgspec.msgpack.encode(report(run(seed, mode_of(seed, wanted)))))
     pipe.close()
 
 
-def campaign(dsn: str, seeds: list[int], wanted: Mode | None, processes: int) -> Iterator[Report]:
-    """Run all seeds; reports come as they are ready."""
+def campaign(dsn: str, seeds: list[int], wanted: Mode | None, processes: int, name: str) -> Iterator[Report]:
+    """Run all seeds, in databases of that name; reports come as they are ready."""
     # A set of texts has another order in every process, unless it is told not to.
     os.environ["PYTHONHASHSEED"] = "0"
     spawning = multiprocessing.get_context("spawn")
@@ -94,23 +94,28 @@ def campaign(dsn: str, seeds: list[int], wanted: Mode | None, processes: int) ->
     shares: list[SpawnProcess] = []
     for number in range(processes):
         ours, theirs = spawning.Pipe(duplex=False)
-        arguments = (dsn, f"simulation_{number}", seeds[number::processes], wanted, theirs)
+        arguments = (dsn, f"{name}_{number}", seeds[number::processes], wanted, theirs)
         share = spawning.Process(target=_share, args=arguments, daemon=True)
         share.start()
         theirs.close()
         pipes.append(ours)
         shares.append(share)
     decoder = msgspec.msgpack.Decoder(Report)
-    while pipes:
-        for pipe in wait(pipes):
-            try:
-                yield decoder.decode(pipe.recv_bytes())  # type: ignore[union-attr]
-            except EOFError:
-                pipes.remove(pipe)  # type: ignore[arg-type]
-    for share in shares:
-        share.join()
-        if share.exitcode:
-            raise RuntimeError(f"a simulating process ended with {share.exitcode}")
+    try:
+        while pipes:
+            for pipe in wait(pipes):
+                try:
+                    yield decoder.decode(pipe.recv_bytes())  # type: ignore[union-attr]
+                except EOFError:
+                    pipes.remove(pipe)  # type: ignore[arg-type]
+        for share in shares:
+            share.join()
+            if share.exitcode:
+                raise RuntimeError(f"a simulating process ended with {share.exitcode}")
+    finally:
+        for share in shares:
+            share.kill()
+            share.join()
 
 
 class Tally:
@@ -119,8 +124,10 @@ class Tally:
     def __init__(self) -> None:
         self.seeds: Counter[Mode] = Counter()
         self.rare: Counter[str] = Counter()
-        self.acknowledged = self.effects = self.faults = 0
+        self.acknowledged = self.effects = self.faults = self.statements = 0
+        self.virtual = 0.0
         self.failed: list[Report] = []
+        self._fingerprints: dict[int, str] = {}
 
     def add(self, each: Report) -> None:
         self.seeds[each.mode] += 1
@@ -128,12 +135,21 @@ class Tally:
         self.acknowledged += each.acknowledged
         self.effects += each.effects
         self.faults += each.faults
+        self.statements += each.statements
+        self.virtual += each.seconds
+        self._fingerprints[each.seed] = each.fingerprint
         if each.failures:
             self.failed.append(each)
 
     @property
     def never(self) -> list[str]:
         return sorted(path for path, times in self.rare.items() if not times)
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for two campaigns of the same seeds in which the same happened."""
+        text = " ".join(self._fingerprints[seed] for seed in sorted(self._fingerprints))
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def line(self) -> str:
         return (

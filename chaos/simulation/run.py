@@ -39,6 +39,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     crashes: list[str]
     quiet: bool
     fingerprint: str
+    seconds: float
+    """Of virtual time."""
+    statements: int
     story: list[str]
 
     @property
@@ -98,7 +101,9 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         crashes=crashes,
         quiet=quiet,
         fingerprint=world.fingerprint(),
-        story=list(world.story),
+        seconds=world.loop.time(),
+        statements=world.server.statements,
+        story=world.story,
     )
 
 

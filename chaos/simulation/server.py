@@ -30,9 +30,11 @@ class Server:
         self.era = 0
         """Counts restarts: connections of an earlier era are dead."""
         self.is_down = False
+        self.statements = 0
 
     async def run(self, physical: Physical, query: str, arguments: tuple[Any, ...], patience: float) -> list[Any]:
         """Execute at this instant, on a connection; wait for locks no longer than `patience`, by virtual time."""
+        self.statements += 1
         async with self._turn:
             with self._loop.awaiting_answer():
                 await self._ground.tell_time()

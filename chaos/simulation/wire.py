@@ -160,6 +160,7 @@ class SimConnection:
             except asyncpg.PostgresError:
                 return
             self._node.heard(_NAMES.get(query, query))
+            self._node.world.late(self._node.name)
 
     def _break(self, query: str, when: str) -> list[Any]:
         self._node.tell(_NAMES.get(query, query), f"lost {when}")

@@ -2,9 +2,7 @@
 
 import hashlib
 import random
-from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from chaos.records import Effect, Fault, Operation
 from chaos.simulation.ground import Ground
@@ -26,7 +24,7 @@ class World:
         self._chance = random.Random(f"{seed}/hints")  # noqa: S311 - guards nothing
         self._listeners: list[tuple[SimConnection, str, Callable[..., None]]] = []
         self._digest = hashlib.blake2b(digest_size=16)
-        self.story: deque[str] = deque(maxlen=100_000)
+        self.story: list[str] = []
         size = random.Random(f"{seed}/size")  # noqa: S311 - guards nothing
         self.apis = [ApiNode(self, f"api-{number}") for number in range(size.randint(1, 2))]
         self.front = self.apis
@@ -66,7 +64,13 @@ class World:
         if not connection.is_closed():
             callback()
 
-    def fault(self, kind: str, target: str, seconds: float, detail: str = "", workers: list[str] | None = None) -> Any:
+    def late(self, target: str) -> None:
+        """A statement was executed after its sender had been told that the connection broke."""
+        now = self.ground.seconds()
+        self.note(f"a statement of {target} arrives late")
+        self.faults.append(Fault(kind="delay", target=target, began=now, ended=now, late=1))
+
+    def fault(self, kind: str, target: str, seconds: float, detail: str = "", workers: list[str] | None = None) -> None:
         now = self.ground.seconds()
         self.note(f"fault: {kind} {target} for {seconds:.3f} s {detail}")
         self.faults.append(
