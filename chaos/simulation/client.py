@@ -33,6 +33,10 @@ class SmallPlanner(Planner):
             run["payload"]["slow"] = round(self._chance.uniform(0.2, self._slowest), 2)
         return run, well
 
+    def _timing(self, timing: str) -> dict[str, Any]:
+        found = super()._timing(timing)
+        return {"scheduleAt": {"$in": found["scheduleAt"]["$in"] / 4}} if timing == "once" else found
+
     def _batch(self) -> Step:
         step = super()._batch()
         runs = (step.body or {})["runs"][: self._chance.randint(1, LARGEST_BATCH)]

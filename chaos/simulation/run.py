@@ -113,7 +113,7 @@ async def _rest(world: World, clients: Clients, patience: float) -> bool:
     while await clients.is_busy():
         if world.loop.time() > deadline:
             return False
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(1.0)
     return True
 
 
