@@ -122,7 +122,9 @@ def parse(expression: str) -> Fields:
 
 
 @cache
-def fires(expression: str, zone_name: str, after: int, until: int) -> tuple[int, ...]:
+def fires(
+    expression: str, zone_name: str, after: int, until: int, gap: str = "end", fold: str = "once"
+) -> tuple[int, ...]:
     """All fires in (after, until], in whole seconds since the Unix epoch, rising."""
     fields, zone = parse(expression), ZoneInfo(zone_name)
     offset = _steady_offset(zone_name, after, until)
@@ -135,7 +137,8 @@ def fires(expression: str, zone_name: str, after: int, until: int) -> tuple[int,
         return tuple(at for at in moments if fields.shows(datetime.fromtimestamp(at, zone)))
     first, last = (datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in (after, until))
     margin = timedelta(seconds=_LARGEST_SHIFT)
-    instants = {_first_showing(zone, reading) for reading in fields.readings(first - margin, last + margin)}
+    readings = fields.readings(first - margin, last + margin)
+    instants = {at for reading in readings for at in _showings(zone, reading, gap, fold)}
     return tuple(sorted(at for at in instants if after < at <= until))
 
 
@@ -182,10 +185,14 @@ def _steady_offset(zone_name: str, after: int, until: int) -> int | None:
     return None if offsets or only is None else int(only.total_seconds())
 
 
-def _first_showing(zone: ZoneInfo, reading: datetime) -> int:
-    """When a clock on the wall first shows `reading`, or, if it never does, when the gap that swallows it ends."""
-    early, late = sorted(_seconds(reading.replace(tzinfo=zone, fold=fold)) for fold in (0, 1))
-    if datetime.fromtimestamp(early, zone).replace(tzinfo=None) == reading:
-        return early
+def _showings(zone: ZoneInfo, reading: datetime, gap: str, fold: str) -> list[int]:
+    """When a clock on the wall shows `reading`, or, if it never does, when the gap that swallows it ends."""
+
+    def shown(at: int) -> datetime:
+        return datetime.fromtimestamp(at, zone).replace(tzinfo=None)
+
+    early, late = sorted(_seconds(reading.replace(tzinfo=zone, fold=number)) for number in (0, 1))
+    if shown(early) == reading:
+        return sorted({early, late}) if fold == "twice" else [early]
     moments = range(early, late + 1)
-    return moments[bisect_left(moments, reading, key=lambda at: datetime.fromtimestamp(at, zone).replace(tzinfo=None))]
+    return [moments[bisect_left(moments, reading, key=shown)]] if gap == "end" else []

@@ -19,8 +19,8 @@ _DURATION: Final = re.compile(
     r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:[.,]\d+)?)S)?)?"
 )
 _UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_REPLACES: Final = {"cronExpression": ("every",), "every": ("cronExpression", "timezone")}
-_TAKES_ALONG: Final = {"cronExpression": ("timezone",)}
+_REPLACES: Final = {"cronExpression": ("every",), "every": ("cronExpression", "timezone", "dst")}
+_TAKES_ALONG: Final = {"cronExpression": ("timezone", "dst"), "every": ("timezone",)}
 
 Body = tuple[tuple[str, bytes], ...]
 """A job as its owner wrote it: field names and their JSON, sorted; can be compared and be a key."""
@@ -33,6 +33,8 @@ class Definition(msgspec.Struct, frozen=True):
     """Its digest."""
     expression: str | None = None
     zone: str = "UTC"
+    gap: str = "end"
+    fold: str = "once"
     period: int | None = None
     at: int | None = None
     """scheduleAt: the instant of a one-time job, the anchor of a period, or the time before which cron is silent."""
@@ -56,7 +58,8 @@ class Definition(msgspec.Struct, frozen=True):
             high = min(high, self.ends)
         if self.expression is not None:
             # Whole windows are asked for, so that jobs with the same expression share one answer.
-            found = cron.fires(self.expression, self.zone, math.floor(after) - 1, math.ceil(until) + 1)
+            window = (math.floor(after) - 1, math.ceil(until) + 1)
+            found = cron.fires(self.expression, self.zone, *window, self.gap, self.fold)
             return [at * MICRO for at in found if low < at * MICRO <= high]
         if self.period is not None:
             start = 0 if self.at is None else self.at
@@ -74,8 +77,9 @@ def patched(body: Body, patch: dict[str, Any]) -> Body:
     """JSON merge patch: null takes a field away, a recurrence replaces the other one."""
     fields = dict(body)
     for name, value in patch.items():
-        for other in (_TAKES_ALONG if value is None else _REPLACES).get(name, ()):
-            fields.pop(other, None)
+        if value is not None or name in fields:
+            for other in (_TAKES_ALONG if value is None else _REPLACES).get(name, ()):
+                fields.pop(other, None)
     for name, value in patch.items():
         if value is None:
             fields.pop(name, None)
@@ -92,6 +96,7 @@ def definition_of(body: Body) -> Definition:
         payload=digest(fields.get("payload")),
         expression=fields.get("cronExpression"),
         zone=fields.get("timezone") or "UTC",
+        **{rule: value for rule, value in (fields.get("dst") or {}).items() if rule in {"gap", "fold"}},
         period=None if every is None else duration(every),
         at=None if at is None else instant(at),
         ends=None if ends is None else instant(ends),

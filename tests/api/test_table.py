@@ -22,11 +22,13 @@ BODIES: dict[str, Any] = {
     "createRuns": {"runs": [{"handler": "noop"}]},
 }
 
+QUERIES = {"previewSchedule": "?every=60"}
+
 
 def address(operation: Operation, number: int = 0) -> str:
     """Where to call it about the job or run of this number."""
     path = operation.path.replace("{job}", encode("job", number)).replace("{run}", encode("run", number))
-    return path.replace("{key}", "some-key")
+    return path.replace("{key}", "some-key") + QUERIES.get(operation.name, "")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chaos import cron
 from chaos.oracle import MICRO, body_of, definition_of, duration, patched
-from foliot.domain.cron import fires_after, parse_cron
+from foliot.domain.cron import Dst, fires_after, parse_cron
 
 
 def at(text):
@@ -78,17 +78,20 @@ CHANGES = st.sampled_from(
     ]
 )  # fmt: skip
 
+RULES = st.tuples(st.sampled_from(["end", "skip"]), st.sampled_from(["once", "twice"]))
 
-@settings(max_examples=150)
-@given(EXPRESSIONS, ZONES, CHANGES, st.integers(-7200, 7200), st.sampled_from([600, 7200, 86400]))
-def test_both_implementations_agree_around_changes_of_the_clocks(expression, zone, change, shift, length):
+
+@settings(max_examples=300)
+@given(EXPRESSIONS, ZONES, CHANGES, st.integers(-7200, 7200), st.sampled_from([600, 7200, 86400]), RULES)
+def test_both_implementations_agree_around_changes_of_the_clocks(expression, zone, change, shift, length, rules):
     after = at(change) + shift
     product = []
-    for fire in fires_after(parse_cron(expression), ZoneInfo(zone), datetime.fromtimestamp(after, UTC)):
+    start = datetime.fromtimestamp(after, UTC)
+    for fire in fires_after(parse_cron(expression), ZoneInfo(zone), start, Dst(*rules)):
         if fire.timestamp() > after + length:
             break
         product.append(int(fire.timestamp()))
-    assert list(cron.fires(expression, zone, after, after + length)) == product
+    assert list(cron.fires(expression, zone, after, after + length, *rules)) == product
 
 
 def instants(begin, end, **body):

@@ -5,7 +5,7 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -142,6 +142,15 @@ async def test_jobs_are_created_together_in_both_clients(foliot: Served):
         with pytest.raises(ApiError) as caught:
             await aio.create_jobs([fields[0], {**fields[1], "cron_expression": "61 * * * *"}])
         assert caught.value.errors[0].field == "jobs[1].cronExpression"
+
+
+async def test_both_clients_look_at_a_recurrence_before_a_job_has_it(foliot: Served):
+    after = datetime(2026, 3, 28, 13, tzinfo=timezone(timedelta(hours=1)))
+    timing = {"cron_expression": "30 2 * * *", "timezone": "Europe/Berlin", "after": after, "count": 1}
+    (fire,) = await away(foliot.client().preview, **timing)
+    assert fire == {"at": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00", "transition": "gap"}
+    async with foliot.aio() as aio:
+        assert await aio.preview(**timing) == [fire]
 
 
 async def test_lists_come_in_pages(foliot: Served):

@@ -16,13 +16,10 @@ from foliot.store.reading import JobRow
 from foliot.store.submission import NewRun
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
+from foliot.wire.timing import REPLACES, TAKES_ALONG
 from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
-_REPLACES = {"cronExpression": ("every",), "every": ("cronExpression", "timezone")}
-"""A job has one recurrence: which fields a new one takes the place of."""
-_TAKES_ALONG = {"cronExpression": ("timezone",)}
-"""What means nothing any more once a field is taken away."""
 
 
 class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -151,8 +148,9 @@ def merged(row: JobRow, patch: bytes) -> JobBody:
         raise InvalidField("key", "a job's key cannot be changed", "create another job")
     body = body_of(row)
     for name, value in changes.items():
-        for other in (_REPLACES if _is_given(value) else _TAKES_ALONG).get(name, ()):
-            body.pop(other, None)
+        if _is_given(value) or name in body:
+            for other in (REPLACES if _is_given(value) else TAKES_ALONG).get(name, ()):
+                body.pop(other, None)
     body.update(changes)
     whole = {name: value for name, value in body.items() if name == "payload" or _is_given(value)}
     return msgspec.json.decode(msgspec.json.encode(whole), type=JobBody)

@@ -35,13 +35,22 @@ def payload_option(text: str | None) -> Any:
         raise click.BadParameter(f"not JSON: {error}\n  → {hint}", param_hint="--payload") from None
 
 
+def dst_option(gap: str | None, fold: str | None) -> dict[str, str] | None:
+    return {name: value for name, value in (("gap", gap), ("fold", fold)) if value is not None} or None
+
+
 def definition(command: Any) -> Any:
     """The options that create and edit share."""
     options = [
         click.option("--payload", help="JSON that the handler receives."),
         click.option("--cron", "cron_expression", help='For example "0 9 * * MON-FRI".'),
         click.option("--timezone", help="IANA zone of the cron expression, for example Europe/Berlin."),
+        click.option(
+            "--gap", type=click.Choice(["end", "skip"]), help="A time of day that the clocks skip: run late, or not."
+        ),
+        click.option("--fold", type=click.Choice(["once", "twice"]), help="A time of day that comes twice."),
         click.option("--every", help="ISO 8601 duration or seconds, for example PT90S."),
+        click.option("--when", help='In plain words, for example "every weekday at 9:00".'),
         click.option("--at", "schedule_at", help="Instant of a one-time job, for example 2026-12-24T18:00:00Z."),
         click.option("--ends-at", help="No fire after this instant."),
         click.option("--priority", help="critical, high, normal, low or bulk."),
@@ -63,6 +72,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
         if "=" not in label:
             raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
     payload = payload_option(values.pop("payload", None))
+    values["dst"] = dst_option(values.pop("gap", None), values.pop("fold", None))
     given = {name: value for name, value in values.items() if value is not None}
     if labels:
         given["labels"] = dict(label.split("=", 1) for label in labels)

@@ -1,5 +1,6 @@
 """When a recurrence fires next, and what it missed."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Final, assert_never
@@ -7,11 +8,24 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from foliot.domain.cron import Cron, fires_after, next_after
+from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
+from foliot.domain.steps import Step, Steps, next_step, parse_step
 
-__all__ = ["Cron", "Every", "Gap", "Recurrence", "canonical_key", "gap", "next_fire", "parse_key"]
+__all__ = [
+    "Cron",
+    "Every",
+    "Gap",
+    "Recurrence",
+    "Steps",
+    "canonical_key",
+    "gap",
+    "next_fire",
+    "parse_key",
+    "repeating",
+    "zone_of",
+]
 
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
 LONGEST_PERIOD: Final = timedelta(days=366)
@@ -27,14 +41,32 @@ class Every(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not SHORTEST_PERIOD <= self.period <= LONGEST_PERIOD:
-            raise InvalidField("every", "must lie between one second and 366 days", 'for example "PT90S"')
+            raise _not_between()
         if self.anchor is not None:
             if self.anchor.tzinfo is None:
                 raise InvalidField("scheduleAt", "lacks its offset from UTC", 'for example "2026-01-31T09:00:00Z"')
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
 
-Recurrence = Cron | Every
+Recurrence = Cron | Every | Steps
+
+
+def repeating(step: Step, timezone: str, anchor: datetime | None) -> Every | Steps:
+    """What repeats by this step. Where a day always has 24 hours, days are hours, and equal schedules are shared."""
+    if step.months or (step.days and timezone != "UTC"):
+        if step.about > LONGEST_PERIOD:
+            raise _not_between()
+        return Steps(step, timezone, anchor)
+    return Every(timedelta(days=step.days) + step.clock, anchor)
+
+
+def zone_of(recurrence: Recurrence) -> ZoneInfo:
+    """The zone by whose wall clock it is read."""
+    return ZoneInfo("UTC" if isinstance(recurrence, Every) else recurrence.timezone)
+
+
+def _not_between() -> InvalidField:
+    return InvalidField("every", "must lie between one second and 366 days", 'for example "PT90S"')
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -50,9 +82,11 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
     """Find the first fire strictly after `after`, in UTC; nothing else decides it, so no restart makes it drift."""
     match recurrence:
         case Cron():
-            return next_after(recurrence.expression, ZoneInfo(recurrence.timezone), after)
+            return next_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
         case Every():
             return _next_whole_period(recurrence, after)
+        case Steps():
+            return next_step(recurrence, after)
         case _:
             assert_never(recurrence)
 
@@ -63,7 +97,7 @@ def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 10
     if first is None or first > until:
         return None
     match recurrence:
-        case Cron():
+        case Cron() | Steps():
             return _counted_one_by_one(recurrence, first, until, most)
         case Every():
             further = (until - first) // recurrence.period
@@ -76,10 +110,14 @@ def canonical_key(recurrence: Recurrence) -> str:
     """One text for each schedule: jobs with the same text share its fire cursor."""
     match recurrence:
         case Cron():
-            return f"cron|{recurrence.expression}|{recurrence.timezone}"
+            rules = "" if recurrence.dst == USUAL else f"|{recurrence.dst.gap}|{recurrence.dst.fold}"
+            return f"cron|{recurrence.expression}|{recurrence.timezone}{rules}"
         case Every():
             anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
             return f"every|{format_duration(recurrence.period)}|{anchor}"
+        case Steps():
+            anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
+            return f"steps|{recurrence.step}|{recurrence.timezone}|{anchor}"
         case _:
             assert_never(recurrence)
 
@@ -89,10 +127,27 @@ def parse_key(key: str) -> Recurrence:
     match key.split("|"):
         case ["cron", expression, timezone]:
             return Cron(expression, timezone)
+        case ["cron", expression, timezone, gap, fold]:
+            return Cron(expression, timezone, msgspec.convert({"gap": gap, "fold": fold}, Dst))
         case ["every", period, anchor]:
-            return Every(parse_duration(period, "every"), None if anchor == "-" else datetime.fromisoformat(anchor))
+            return Every(parse_duration(period, "every"), _anchor(anchor))
+        case ["steps", step, timezone, anchor]:
+            return Steps(parse_step(step, "every"), timezone, _anchor(anchor))
         case _:
             raise ValueError(f"not the key of a schedule: {key!r}")
+
+
+def _anchor(text: str) -> datetime | None:
+    return None if text == "-" else datetime.fromisoformat(text)
+
+
+def _fires(recurrence: Cron | Steps, after: datetime) -> Iterator[datetime]:
+    if isinstance(recurrence, Cron):
+        yield from fires_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
+        return
+    while (fire := next_step(recurrence, after)) is not None:
+        yield fire
+        after = fire
 
 
 def _next_whole_period(every: Every, after: datetime) -> datetime | None:
@@ -105,22 +160,22 @@ def _next_whole_period(every: Every, after: datetime) -> datetime | None:
         return None
 
 
-def _counted_one_by_one(cron: Cron, first: datetime, until: datetime, most: int) -> Gap:
-    further = takewhile(lambda fire: fire <= until, fires_after(cron.expression, ZoneInfo(cron.timezone), first))
+def _counted_one_by_one(recurrence: Cron | Steps, first: datetime, until: datetime, most: int) -> Gap:
+    further = takewhile(lambda fire: fire <= until, _fires(recurrence, first))
     count, last = 1, first
     for fire in islice(further, most - 1):
         count, last = count + 1, fire
     if next(further, None) is None:
         return Gap(first, last, count)
-    return Gap(first, _last_fire(cron, last, until), count, exact=False)
+    return Gap(first, _last_fire(recurrence, last, until), count, exact=False)
 
 
-def _last_fire(cron: Cron, known: datetime, until: datetime) -> datetime:
+def _last_fire(recurrence: Cron | Steps, known: datetime, until: datetime) -> datetime:
     """Find the greatest fire <= `until`, `known` being one, by bisection: a later start has no earlier next fire."""
     beyond = until  # no fire lies in (beyond, until]
     while beyond - known >= _SECOND:
         middle = known + (beyond - known) // 2
-        fire = next_fire(cron, middle)
+        fire = next_fire(recurrence, middle)
         if fire is None or fire > until:
             beyond = middle
         else:

@@ -119,6 +119,10 @@ class AsyncFoliot:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
         return await (await self.get_run(run)).wait(timeout)
 
+    async def preview(self, **timing: Any) -> list[dict[str, Any]]:
+        """The next fires of a recurrence that no job has yet: `cron_expression`, `timezone`, `every`, `count`, …"""
+        return list((await self.request(calls.preview(timing)))["items"])
+
     async def list_runs(self, **query: Any) -> Items[AsyncRun]:
         page = await self.request(calls.get("runs", **query))
         return Items((AsyncRun(each, self._read) for each in page["items"]), page["nextCursor"])

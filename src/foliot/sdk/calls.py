@@ -54,6 +54,11 @@ def get(*parts: str, **query: Any) -> Request:
     return Request("GET", path(*parts, **query))
 
 
+def preview(timing: dict[str, Any]) -> Request:
+    instants = {name: rfc3339(value) for name, value in timing.items() if isinstance(value, datetime)}
+    return Request("GET", path("schedules", verb=":preview", **{**timing, **instants}))
+
+
 def _body(values: Mapping[str, Any]) -> bytes:
     return _encode(_fields(values))
 

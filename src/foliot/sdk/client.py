@@ -104,6 +104,10 @@ class Foliot:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
         return self.get_run(run).wait(timeout)
 
+    def preview(self, **timing: Any) -> list[dict[str, Any]]:
+        """The next fires of a recurrence that no job has yet: `cron_expression`, `timezone`, `every`, `count`, …"""
+        return list((self.request(calls.preview(timing)))["items"])
+
     def list_runs(self, **query: Any) -> Items[Run]:
         page = self.request(calls.get("runs", **query))
         return Items((Run(each, self._read) for each in page["items"]), page["nextCursor"])

@@ -1,31 +1,25 @@
 """Jobs on the wire: what an owner writes, and what comes back."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from foliot.domain.cron import Cron
-from foliot.domain.duration import format_duration, parse_duration
+from foliot.domain.cron import Dst
+from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
-from foliot.domain.expression import parse_cron
 from foliot.domain.fairness import parse_priority
 from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
 from foliot.domain.retry import Backoff
-from foliot.domain.schedule import Every, Recurrence
 from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
-from foliot.domain.zone import check_zone
-from foliot.wire.codec import CONTROL, rfc3339
+from foliot.wire.codec import CONTROL
 from foliot.wire.handlers import handler_of
+from foliot.wire.timing import Duration, Instant, Timing
 
-Instant = Annotated[datetime, Meta(tz=True)]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
-Duration = str | int | float
 
-EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 
@@ -55,7 +49,9 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     key: str | None = None
     cron_expression: str | None = None
     timezone: str | None = None
+    dst: Dst | None = None
     every: Duration | None = None
+    when: str | None = None
     schedule_at: Instant | None = None
     ends_at: Instant | None = None
     labels: dict[str, str] = {}
@@ -109,29 +105,16 @@ def check_key(key: str) -> str:
     return key
 
 
-def check_instant(instant: datetime | None, field: str) -> datetime | None:
-    """The same instant in UTC; years that the database or a zone's offset would run out of are refused."""
-    if instant is None:
-        return None
-    if not EARLIEST <= instant <= LATEST:
-        raise InvalidField(field, "lies before 1970 or after 9998", "instants look like 2026-01-31T09:00:00Z")
-    return instant.astimezone(UTC)
-
-
 def draft_of(body: JobBody) -> Draft:
     """Check a job and make it whole, or raise InvalidField."""
     if body.depends_on:
         raise InvalidField("dependsOn", "dependencies are not available in this release", "leave it out")
-    body = msgspec.structs.replace(
-        body,
-        schedule_at=check_instant(body.schedule_at, "scheduleAt"),
-        ends_at=check_instant(body.ends_at, "endsAt"),
-    )
-    recurrence = _recurrence(body)
-    if body.ends_at is not None:
+    timing = Timing.of(body)
+    recurrence = timing.recurrence()
+    if timing.ends_at is not None:
         if recurrence is None:
             raise InvalidField("endsAt", "only a recurring job can end", "leave it out, or add a schedule")
-        if body.schedule_at is not None and body.ends_at < body.schedule_at:
+        if timing.schedule_at is not None and timing.ends_at < timing.schedule_at:
             raise InvalidField("endsAt", "lies before scheduleAt", "the job would never run")
     return Draft(
         name=_readable(body.name, "name"),
@@ -140,11 +123,11 @@ def draft_of(body: JobBody) -> Draft:
         payload=payload_of(body),
         labels=_labels(body.labels),
         exclusive=body.overlap == "skip",
-        timing=_timing(body, recurrence),
+        timing=timing.words(recurrence),
         recurrence=recurrence,
-        run_at=body.schedule_at if recurrence is None else None,
-        not_before=body.schedule_at if recurrence is not None else None,
-        ends_at=body.ends_at,
+        run_at=timing.schedule_at if recurrence is None else None,
+        not_before=timing.schedule_at if recurrence is not None else None,
+        ends_at=timing.ends_at,
     )
 
 
@@ -180,32 +163,3 @@ def _readable(text: str, field: str) -> str:
     if CONTROL.search(text):
         raise InvalidField(field, "contains control characters", "leave out line breaks, tabs and the like")
     return text
-
-
-def _recurrence(body: JobBody) -> Recurrence | None:
-    if body.cron_expression is not None and body.every is not None:
-        raise InvalidField("every", "stands beside cronExpression", "a job has one recurrence: take one of them out")
-    if body.cron_expression is not None:
-        zone = check_zone(body.timezone or "UTC").key
-        return Cron(parse_cron(body.cron_expression), zone)
-    if body.timezone is not None:
-        raise InvalidField("timezone", "only means something beside cronExpression", "leave it out")
-    if body.every is not None:
-        return Every(parse_duration(body.every, "every"), body.schedule_at)
-    return None
-
-
-def _timing(body: JobBody, recurrence: Recurrence | None) -> dict[str, Any]:
-    timing: dict[str, Any] = {}
-    match recurrence:
-        case Cron(timezone=timezone):
-            timing |= {"cronExpression": body.cron_expression, "timezone": timezone}
-        case Every(period=period):
-            timing |= {"every": format_duration(period)}
-        case None:
-            pass
-    if body.schedule_at is not None:
-        timing["scheduleAt"] = rfc3339(body.schedule_at)
-    if body.ends_at is not None:
-        timing["endsAt"] = rfc3339(body.ends_at)
-    return timing

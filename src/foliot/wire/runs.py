@@ -10,7 +10,8 @@ from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.wire.handlers import handler_of
-from foliot.wire.jobs import Duration, Instant, Policy, check_instant, spec_of
+from foliot.wire.jobs import Policy, spec_of
+from foliot.wire.timing import Duration, Instant, check_instant
 
 LONGEST_DELAY: Final = timedelta(days=36_500)
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from foliot.domain.cron import Dst
+
 Instant = Annotated[datetime, Meta(tz=True)]
 Item = TypeVar("Item")
 
@@ -45,7 +47,9 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     payload: msgspec.Raw
     cron_expression: str | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
+    dst: Dst | UnsetType = UNSET
     every: str | UnsetType = UNSET
+    when: str | UnsetType = UNSET
     schedule_at: str | UnsetType = UNSET
     ends_at: str | UnsetType = UNSET
     next_run_at: Instant | None
@@ -132,3 +136,17 @@ class Problem(msgspec.Struct, kw_only=True):
     detail: str
     hint: str = ""
     errors: list[FieldError] = []
+
+
+class FireView(msgspec.Struct):
+    """One fire to come: when, what the schedule's wall clock shows then, and whether it changes on that day."""
+
+    at: Instant
+    local: str
+    transition: str | None
+
+
+class Preview(msgspec.Struct):
+    """The next fires of a recurrence."""
+
+    items: list[FireView]

@@ -1,0 +1,37 @@
+"""`foliot schedule …`: look at recurrences before a job has them."""
+
+from typing import Any
+
+import click
+
+from foliot.cli.output import Column, as_json, table, wants_json
+from foliot.sdk.client import Foliot
+
+_COLUMNS = (Column("at", "FIRES (UTC)"), Column("local", "LOCAL"), Column("note", "", shrinks=True))
+_NOTES = {"gap": "clocks go forward", "fold": "clocks go back", None: ""}
+
+
+@click.group()
+def schedule() -> None:
+    """When things fire."""
+
+
+@schedule.command("preview")
+@click.option("--cron", "cron_expression", help='For example "0 9 * * MON-FRI".')
+@click.option("--timezone", help="IANA zone of the cron expression, for example Europe/Berlin.")
+@click.option("--gap", type=click.Choice(["end", "skip"]), help="A time of day that the clocks skip: run late, or not.")
+@click.option("--fold", type=click.Choice(["once", "twice"]), help="A time of day that comes twice.")
+@click.option("--every", help="ISO 8601 duration or seconds, for example PT90S.")
+@click.option("--when", help='In plain words, for example "every weekday at 9:00".')
+@click.option("--at", "schedule_at", help="No fire before this instant; the anchor of --every.")
+@click.option("--after", help="Fires after this instant instead of from now on.")
+@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
+@wants_json
+def preview(json: bool, **timing: Any) -> None:
+    """Show the next fires of a recurrence, and on which of those days the clocks change."""
+    fires = Foliot().preview(**{name: value for name, value in timing.items() if value is not None})
+    if json:
+        as_json(fires)
+        return
+    rows = [{**fire, "note": _NOTES[fire["transition"]]} for fire in fires]
+    table(rows, _COLUMNS, empty="it never fires again")

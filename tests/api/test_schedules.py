@@ -1,0 +1,129 @@
+"""Schedules: their daylight-saving rules, and a look at what they will do."""
+
+import pytest
+
+from api.calling import PLAIN, Caller
+
+NIGHTLY = {**PLAIN, "cronExpression": "30 2 * * *", "timezone": "Europe/Berlin"}
+SPRING = "/v1/schedules:preview?cronExpression=30+2+*+*+*&timezone=Europe/Berlin&after=2026-03-28T12:00:00Z&count=1"
+
+
+async def test_a_preview_flags_the_day_on_which_the_clocks_change(api: Caller):
+    answer = await api.get(SPRING)
+    assert answer.status == 200
+    assert answer.json == {
+        "items": [{"at": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00", "transition": "gap"}]
+    }
+    (skipped,) = (await api.get(f"{SPRING}&gap=skip")).json["items"]
+    assert skipped == {"at": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00", "transition": None}
+
+
+async def test_a_preview_begins_now_and_shows_ten(api: Caller):
+    items = (await api.get("/v1/schedules:preview?every=PT1H")).json["items"]
+    assert len(items) == 10
+    assert [item["at"] for item in items] == sorted({item["at"] for item in items})
+    assert all(item["transition"] is None for item in items)
+
+
+async def test_a_preview_with_an_anchor_begins_at_it(api: Caller):
+    items = (await api.get("/v1/schedules:preview?every=PT90S&scheduleAt=2030-01-01T00:00:10Z&count=2")).json["items"]
+    assert [item["at"] for item in items] == ["2030-01-01T00:00:10Z", "2030-01-01T00:01:40Z"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", "cronExpression"),
+        ("cronExpression=61+*+*+*+*", "cronExpression"),
+        ("cronExpression=0+9+*+*+*&timezone=Mars/Base", "timezone"),
+        ("cronExpression=0+9+*+*+*&every=60", "every"),
+        ("every=60&timezone=UTC", "timezone"),
+        ("every=60&gap=skip", "dst"),
+        ("every=60&count=0", "count"),
+        ("every=60&count=1001", "count"),
+        ("every=60&after=yesterday", "after"),
+        ("cronExpression=0+9+*+*+*&gap=jump", "gap"),
+        ("every=60&colour=red", "colour"),
+    ],
+)
+async def test_what_cannot_be_previewed_is_refused_by_name(api: Caller, query: str, field: str):
+    assert (await api.get(f"/v1/schedules:preview?{query}")).field == field
+
+
+async def test_a_job_keeps_its_rules_and_a_change_of_them_is_a_change_of_its_schedule(api: Caller):
+    job = (await api.post("/v1/jobs", {**NIGHTLY, "dst": {"fold": "twice"}})).json
+    assert job["dst"] == {"gap": "end", "fold": "twice"}
+    address = f"/v1/jobs/{job['jobId']}"
+    changed = (await api("PATCH", address, {"dst": {"gap": "skip"}})).json
+    assert changed["dst"] == {"gap": "skip", "fold": "once"}
+    assert "dst" not in (await api("PATCH", address, {"dst": None})).json
+    assert "dst" not in (await api.post("/v1/jobs", NIGHTLY)).json
+
+
+async def test_rules_leave_with_the_expression_that_they_belong_to(api: Caller):
+    job = (await api.post("/v1/jobs", {**NIGHTLY, "dst": {"gap": "skip"}})).json
+    changed = (await api("PATCH", f"/v1/jobs/{job['jobId']}", {"every": "PT1H"})).json
+    assert not changed.keys() & {"dst", "timezone", "cronExpression"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"every": 60, "dst": {"gap": "skip"}}, "dst"),
+        ({"cronExpression": "0 9 * * *", "dst": {"gap": "jump"}}, "dst.gap"),
+        ({"cronExpression": "0 9 * * *", "dst": {"hour": 2}}, "dst.hour"),
+    ],
+)
+async def test_rules_that_mean_nothing_are_refused(api: Caller, fields: dict[str, object], field: str):
+    assert (await api.post("/v1/jobs", {**PLAIN, **fields})).field == field
+
+
+async def test_plain_words_are_kept_in_their_canonical_form_and_can_be_changed(api: Caller):
+    fields = {"when": "Weekdays at 9am", "timezone": "Europe/Berlin"}
+    job = (await api.post("/v1/jobs", {**PLAIN, **fields})).json
+    assert (job["when"], job["timezone"], job["scheduleType"]) == (
+        "every weekday at 09:00",
+        "Europe/Berlin",
+        "recurring",
+    )
+    address = f"/v1/jobs/{job['jobId']}"
+    changed = (await api("PATCH", address, {"when": "every month on the last day at 17:00"})).json
+    assert (changed["when"], changed["timezone"]) == ("every month on the last day at 17:00", "Europe/Berlin")
+    changed = (await api("PATCH", address, {"cronExpression": "0 9 * * *"})).json
+    assert changed["timezone"] == "Europe/Berlin"
+    assert "when" not in changed
+    assert not (await api("PATCH", address, {"cronExpression": None})).json.keys() & {"cronExpression", "timezone"}
+
+
+async def test_calendar_steps_keep_the_time_of_day_of_their_zone(api: Caller):
+    fields = {"every": "P1M", "timezone": "Europe/Berlin", "scheduleAt": "2030-01-31T08:00:00Z"}
+    job = (await api.post("/v1/jobs", {**PLAIN, **fields})).json
+    assert {name: job[name] for name in fields} == fields
+    assert job["nextRunAt"] == "2030-01-31T08:00:00Z"
+    items = (
+        await api.get("/v1/schedules:preview?every=P1M&timezone=Europe/Berlin&scheduleAt=2030-01-31T08:00:00Z")
+    ).json
+    assert [item["local"] for item in items["items"][:4]] == [
+        "2030-01-31T09:00:00+01:00",
+        "2030-02-28T09:00:00+01:00",
+        "2030-03-31T09:00:00+02:00",
+        "2030-04-30T09:00:00+02:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"when": "every mondey"}, "when"),
+        ({"when": "every day", "every": 60}, "when"),
+        ({"when": "every day", "cronExpression": "0 9 * * *"}, "when"),
+        ({"every": "PT1H", "timezone": "Europe/Berlin"}, "timezone"),
+        ({"every": "P0M"}, "every"),
+        ({"every": "P2Y"}, "every"),
+        ({"timezone": "Europe/Berlin"}, "timezone"),
+    ],
+)
+async def test_what_contradicts_itself_or_has_no_meaning_is_refused_by_name(
+    api: Caller, fields: dict[str, object], field: str
+):
+    assert (await api.post("/v1/jobs", {**PLAIN, **fields})).field == field
