@@ -20,6 +20,9 @@ from foliot.wire.codec import rfc3339
 AGAIN_FOR: Final = 20.0
 LARGEST_BATCH: Final = 12
 SLOWEST: Final = 5.0
+BY_THE_WALL: Final = "*/10 0-59 0-23 * * *"
+"""Every ten seconds of the wall clock: unlike with `*`, what it skips or repeats is up to the rules."""
+CHANGING: Final = ("Europe/Berlin", "Australia/Sydney")
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 
@@ -35,7 +38,12 @@ class SmallPlanner(Planner):
 
     def _timing(self, timing: str) -> dict[str, Any]:
         found = super()._timing(timing)
-        return {"scheduleAt": {"$in": found["scheduleAt"]["$in"] / 4}} if timing == "once" else found
+        if timing == "once":
+            return {"scheduleAt": {"$in": found["scheduleAt"]["$in"] / 4}}
+        if timing == "cron" and self._chance.random() < 0.4:
+            rules = {"gap": self._chance.choice(("end", "skip")), "fold": self._chance.choice(("once", "twice"))}
+            return {"cronExpression": BY_THE_WALL, "timezone": self._chance.choice(CHANGING), "dst": rules}
+        return found
 
     def _batch(self) -> Step:
         step = super()._batch()

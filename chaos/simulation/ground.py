@@ -16,6 +16,8 @@ TENANTS: Final = ("acme", "globex")
 _TICK: Final = 5_000
 """Microseconds: the database's clock is set no more often than that, for every setting is a round trip."""
 EPOCH: Final = datetime(2026, 3, 1, tzinfo=UTC)
+CHANGES: Final = (datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 4, 4, 16, tzinfo=UTC))
+"""When Berlin's clocks skip an hour, and when Sydney's show one twice: some seeds begin shortly before."""
 _SESSION: Final = {
     "search_path": "foliot, pg_catalog",  # Foliot's time of day before PostgreSQL's
     "synchronous_commit": "off",  # nobody pulls the plug here
@@ -85,6 +87,7 @@ class Ground:
             await ground.tell_time()
             for migration in shipped():
                 await ground._admin.execute(migration.sql)
+            await ground._admin.fetch("SELECT make_history_leaves('1 day', '40 days')")
             await ground._admin.execute(_UNDISTURBED)
             database = await Database.open(ground._dsn, size=1)
             ground.keys = {tenant: await Tenants(database).create(tenant) for tenant in TENANTS}
@@ -108,8 +111,11 @@ class Ground:
         return self._offset + round(self.loop.time() * 1_000_000)
 
     async def reset(self, seed: int) -> None:
-        """Forget the seed before; the day begins at a time of day that belongs to this one."""
+        """Forget the seed before, and begin at a time of day that belongs to this one."""
         self._offset = seed * 7_919 % 86_400 * 1_000_000 + seed * 104_729 % 1_000_000
+        if (turn := seed % 10) < len(CHANGES):
+            before = CHANGES[turn] - EPOCH - timedelta(seconds=4)
+            self._offset = before // timedelta(microseconds=1) + seed * 104_729 % 1_000_000
         self.loop.start_over()
         with self.loop.awaiting_answer():
             async with self._admin.transaction():

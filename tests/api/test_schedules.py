@@ -60,6 +60,13 @@ async def test_a_job_keeps_its_rules_and_a_change_of_them_is_a_change_of_its_sch
     assert "dst" not in (await api.post("/v1/jobs", NIGHTLY)).json
 
 
+async def test_rules_outlive_an_expression_to_which_they_mean_nothing(api: Caller):
+    job = (await api.post("/v1/jobs", {**NIGHTLY, "dst": {"gap": "skip"}})).json
+    address = f"/v1/jobs/{job['jobId']}"
+    assert (await api("PATCH", address, {"cronExpression": "*/5 * * * *"})).json["dst"]["gap"] == "skip"
+    assert (await api("PATCH", address, {"cronExpression": "0 3 * * *"})).json["dst"]["gap"] == "skip"
+
+
 async def test_rules_leave_with_the_expression_that_they_belong_to(api: Caller):
     job = (await api.post("/v1/jobs", {**NIGHTLY, "dst": {"gap": "skip"}})).json
     changed = (await api("PATCH", f"/v1/jobs/{job['jobId']}", {"every": "PT1H"})).json

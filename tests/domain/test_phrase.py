@@ -100,6 +100,11 @@ def test_the_rest_is_refused_with_the_nearest_that_can_be_read(written, instead)
     assert instead in {None, offered}
 
 
-def test_a_date_that_never_comes_is_refused():
-    with pytest.raises(InvalidField, match="no such date"):
-        parse_phrase("every year on february 30")
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [("every year on february 30", "no such date"), ("every 99999 hours", "between one second and 366 days")],
+)
+def test_what_is_understood_and_impossible_is_refused_by_the_same_field(written, message):
+    with pytest.raises(InvalidField, match=message) as caught:
+        parse_phrase(written)
+    assert caught.value.field == "when"

@@ -66,7 +66,10 @@ def parse_phrase(written: str, timezone: str = "UTC", dst: Dst = USUAL, field: s
     if len(written) > LONGEST:
         raise InvalidField(field, f"longer than {LONGEST} characters", f"for example {EXAMPLES[5]!r}")
     words = _normal(written)
-    found = _read(words, timezone, dst)
+    try:
+        found = _read(words, timezone, dst)
+    except InvalidField as error:  # understood, and impossible: 30 February
+        raise InvalidField(field, error.message, error.hint) from None
     if found is None:
         raise InvalidField(field, f"not understood: {written[:60]!r}", f"did you mean {_nearest(words)!r}?")
     return found

@@ -86,8 +86,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
                 pass
         if isinstance(recurrence, Cron | Steps):
             words["timezone"] = recurrence.timezone
-        if isinstance(recurrence, Cron) and recurrence.dst != USUAL:
-            words["dst"] = msgspec.structs.asdict(recurrence.dst)
+        if self.dst not in {None, USUAL}:  # also where it means nothing now: the next expression may need it
+            words["dst"] = msgspec.to_builtins(self.dst)
         if self.schedule_at is not None:
             words["scheduleAt"] = rfc3339(self.schedule_at)
         if self.ends_at is not None:
