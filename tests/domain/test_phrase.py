@@ -82,6 +82,7 @@ def test_zone_and_rules_are_those_of_cron():
         ("evry day at 9", "every day at 09:00"),
         ("every month on the lst friday at 17:00", "every month on the last friday at 17:00"),
         ("every fortnight", None),
+        ("evry year on february 30", None),
         ("every day except sunday", None),
         ("every day at 25:00", None),
         ("every day at 9:00 and 17:30", None),

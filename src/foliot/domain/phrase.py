@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -179,8 +180,9 @@ def _normal(written: str) -> str:
 def _nearest(words: str) -> str:
     """The same with misspelt words put right, if that can be read; else the example that is most like it."""
     mended = " ".join(_mended(word) for word in words.split())
-    if (found := _read(mended, "UTC", USUAL)) is not None:
-        return found.text
+    with suppress(InvalidField):
+        if (found := _read(mended, "UTC", USUAL)) is not None:
+            return found.text
     return difflib.get_close_matches(mended, EXAMPLES, n=1, cutoff=0.0)[0]
 
 
