@@ -30,7 +30,7 @@ class Task:
 
     @property
     def is_scheduled(self) -> bool:
-        return bool(self.fields.keys() & {"cron_expression", "every"})
+        return bool(self.fields.keys() & {"cron_expression", "every", "when"})
 
     @property
     def key(self) -> str:
@@ -56,11 +56,13 @@ class Worker:
         name: str | None = None,
         cron: str | None = None,
         every: Any = None,
+        when: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Register a function `(ctx, payload)`. With `cron` or `every` it also gets a job, kept up to date by key.
+        """Register a function `(ctx, payload)`. With `cron`, `every` or `when` it also gets a job.
 
-        What is wrong with a schedule is told here, not when the worker starts.
+        The job has a key of its own and is kept up to date. What is wrong with a schedule is told here, not when the
+        worker starts.
         """
 
         def register(function: Function) -> Function:
@@ -71,7 +73,7 @@ class Worker:
             if chosen in self.tasks:
                 raise InvalidField("name", f"two functions are called {chosen!r}", "give one of them another name")
             _check_signature(chosen, function)
-            schedule = {"cron_expression": cron, "every": every, **fields}
+            schedule = {"cron_expression": cron, "every": every, "when": when, **fields}
             task = Task(chosen, function, {k: v for k, v in schedule.items() if v is not None})
             _check_schedule(task)
             self.tasks[chosen] = task
@@ -100,7 +102,7 @@ def _check_signature(name: str, function: Callable[..., Any]) -> None:
 def _check_schedule(task: Task) -> None:
     if not task.is_scheduled:
         if task.fields:
-            log.warning("options without cron or every: pass them to submit", function=task.name, unused=[*task.fields])
+            log.warning("options without cron, every or when: pass them to submit", function=task.name, unused=[*task.fields])
         return
     body = put_job(task.key, task.name, task.name, task.fields).body
     try:
