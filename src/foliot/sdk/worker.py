@@ -102,7 +102,8 @@ def _check_signature(name: str, function: Callable[..., Any]) -> None:
 def _check_schedule(task: Task) -> None:
     if not task.is_scheduled:
         if task.fields:
-            log.warning("options without cron, every or when: pass them to submit", function=task.name, unused=[*task.fields])
+            unused = [*task.fields]
+            log.warning("options without cron, every or when: pass them to submit", function=task.name, unused=unused)
         return
     body = put_job(task.key, task.name, task.name, task.fields).body
     try:
