@@ -120,11 +120,13 @@ async def _rest(world: World, clients: Clients, patience: float) -> bool:
 async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
     found.missed = missed_ranges(await world.ground.fetch(MISSED))
-    insights = Insights(SimDatabase(Node(world, "observer")))
+    observer = Node(world, "observer")
+    insights = Insights(SimDatabase(observer))
     for tenant in TENANTS:
         found.jobs[tenant] = await clients.pages(tenant, "/v1/jobs")
         found.runs[tenant] = await clients.pages(tenant, "/v1/runs")
         found.attempts[tenant] = await _attempts(world, insights, tenant)
+    observer.hang_up()
     return found
 
 

@@ -121,14 +121,13 @@ class SimConnection:
         await node.awake()
         fate = weather.fate()
         await asyncio.sleep(weather.latency())
-        if self.is_closed() or fate is Loss.BEFORE or node.is_cut:
+        physical = self._physical
+        if physical is None or self.is_closed() or fate is Loss.BEFORE or node.is_cut:
             return self._break(query, "before")
         if fate is Loss.LATE:
-            self._running = asyncio.ensure_future(self._arrive_late(query, arguments, weather.chance.uniform(0.01, 2)))
+            delay = weather.chance.uniform(0.01, 2)
+            self._running = asyncio.ensure_future(self._arrive_late(physical, query, arguments, delay))
             return self._break(query, "late")
-        physical = self._physical
-        if physical is None:
-            return self._break(query, "before")
         self._stay()
         self._running = asyncio.ensure_future(self._server.run(physical, query, arguments, self._patience))
         self._running.add_done_callback(_look_at)
@@ -151,12 +150,11 @@ class SimConnection:
         node.tell(_NAMES.get(query, query), str(len(rows)))
         return rows
 
-    async def _arrive_late(self, query: str, arguments: tuple[Any, ...], delay: float) -> None:
-        physical, server = self._physical, self._server
+    async def _arrive_late(self, physical: Physical, query: str, arguments: tuple[Any, ...], delay: float) -> None:
         await asyncio.sleep(delay)
-        if physical is not None and self._era == server.era:
+        if self._era == self._server.era:
             try:
-                await server.run(physical, query, arguments, self._patience)
+                await self._server.run(physical, query, arguments, self._patience)
             except asyncpg.PostgresError:
                 return
             self._node.heard(_NAMES.get(query, query))

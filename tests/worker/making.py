@@ -68,6 +68,7 @@ class MemoryCarrier:
         self.settled: list[Settlement] = []
         self.forgotten: list[int] = []
         self.asked: list[int] = []
+        self.numbers: list[int] = []
         self.lost: set[int] = set()
         self.broken: BaseException | None = None
         self.reply_is_lost = False
@@ -82,6 +83,7 @@ class MemoryCarrier:
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
         self._reach()
         self.asked.append(most)
+        self.numbers.append(number)
         taken, self.runs = self.runs[:most], self.runs[most:]
         return taken
 

@@ -56,6 +56,20 @@ async def test_quick_handlers_get_more_ahead_but_never_without_bound():
     assert len({each.run.id for each in station.carrier.settled}) == 5_000
 
 
+async def test_only_a_claim_that_brought_something_uses_up_its_number():
+    """Else one that arrives late would find its number forgotten, and its runs nobody."""
+    gate = Gate()
+    station = Station([], gate.executor)
+    await station.claimer.run_once()
+    await station.claimer.run_once()
+    station.carrier.runs = [claimed()]
+    await station.claimer.run_once()
+    await station.claimer.run_once()
+    assert station.carrier.numbers == [1, 1, 1, 2]
+    gate.opened.set()
+    await eventually(lambda: not station.runner.going)
+
+
 async def test_a_backlog_of_outcomes_stops_the_claiming():
     """When the database takes no results, more work would only pile up."""
 

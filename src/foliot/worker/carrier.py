@@ -29,13 +29,14 @@ class SqlCarrier:
         return await ensure_lanes(self._claims, list(queues), list(groups))
 
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
-        # A claim whose reply was lost may have happened: it is asked for by its number before it is made again.
-        if self._unsure and (found := await dispatch.reclaim(self._claims, self._worker, number)):
+        # A claim whose reply was lost may have happened, or may yet: it is asked for by its number until that number is
+        # used up, for a claim that arrives later than the next ones would hold its runs for as long as we live.
+        unsure, self._unsure = self._unsure, True
+        if unsure and (found := await dispatch.reclaim(self._claims, self._worker, number)):
             self._unsure = False
             return found
-        self._unsure = True
         claimed = await dispatch.claim(self._claims, self._worker, number, lanes, marks, most)
-        self._unsure = False
+        self._unsure = unsure and not claimed
         return claimed
 
     async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]:

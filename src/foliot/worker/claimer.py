@@ -50,8 +50,8 @@ class Claimer:
             return 0
         lanes, marks = self._marks.next_scan(now)
         claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
-        self._number += 1
         if claimed:
+            self._number += 1  # one that brought nothing left no trace: its number is still free, should it come twice
             await self._start(claimed)
         return len(claimed)
 
