@@ -69,6 +69,7 @@ class MemoryCarrier:
         self.forgotten: list[int] = []
         self.asked: list[int] = []
         self.numbers: list[int] = []
+        self.stray: list[Claimed] = []
         self.lost: set[int] = set()
         self.broken: BaseException | None = None
         self.reply_is_lost = False
@@ -86,6 +87,11 @@ class MemoryCarrier:
         self.numbers.append(number)
         taken, self.runs = self.runs[:most], self.runs[most:]
         return taken
+
+    async def strays(self, known: Sequence[int]) -> list[Claimed]:
+        self._reach()
+        found, self.stray = [run for run in self.stray if run.fence not in known], []
+        return found
 
     async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]:
         self._reach()

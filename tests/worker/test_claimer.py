@@ -56,16 +56,22 @@ async def test_quick_handlers_get_more_ahead_but_never_without_bound():
     assert len({each.run.id for each in station.carrier.settled}) == 5_000
 
 
-async def test_only_a_claim_that_brought_something_uses_up_its_number():
-    """Else one that arrives late would find its number forgotten, and its runs nobody."""
+async def test_what_was_claimed_in_our_name_without_our_knowing_is_run():
     gate = Gate()
     station = Station([], gate.executor)
     await station.claimer.run_once()
+    stray = claimed()
+    station.carrier.stray = [stray]
     await station.claimer.run_once()
-    station.carrier.runs = [claimed()]
-    await station.claimer.run_once()
-    await station.claimer.run_once()
-    assert station.carrier.numbers == [1, 1, 1, 2]
+    assert gate.begun == []  # it is looked for now and then
+    station.carrier.broken = ConnectionResetError("the connection broke")
+    with pytest.raises(ConnectionResetError):
+        await station.claimer.run_once()
+    station.carrier.broken = None
+    assert await station.claimer.run_once() == 1  # and at once when a reply was lost
+    await asyncio.sleep(0)
+    assert gate.begun == [stray.id]
+    assert station.settler.fences == [stray.fence]
     gate.opened.set()
     await eventually(lambda: not station.runner.going)
 

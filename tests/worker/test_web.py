@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from foliot.domain.ids import encode
@@ -149,6 +149,7 @@ async def test_retry_after_may_be_a_date(serve: Serve, session: aiohttp.ClientSe
     assert failure.retry_after == timedelta(0)
 
 
+@example("86401")
 @given(st.text() | st.integers().map(str) | st.from_regex(r"\w{3}, \d+ \w{3} \d+ \d+:\d+:\d+ [-+]?\w+"))
 def test_no_retry_after_breaks_a_worker(value: str):
     found = _retry_after({"Retry-After": value})

@@ -115,6 +115,11 @@ async def reclaim(line: Line, worker: int, number: int) -> list[Claimed]:
     return [Claimed(*row) for row in await line.fetch("reclaim", worker, number)]
 
 
+async def strays(line: Line, worker: int, known: Sequence[int]) -> list[Claimed]:
+    """What stands in the worker's name besides the claims that it knows. None of its claims may be under way."""
+    return [Claimed(*row) for row in await line.fetch("strays", worker, known)]
+
+
 async def settle(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
     """Record successes; how many were still ours."""
     fences = [each.run.fence for each in batch]

@@ -21,7 +21,6 @@ class SqlCarrier:
         self._claims = line()
         self._settlements = line()
         self._lease = line(statement_timeout="5s")
-        self._unsure = False
         self._listening: Connection | None = None
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
@@ -29,15 +28,10 @@ class SqlCarrier:
         return await ensure_lanes(self._claims, list(queues), list(groups))
 
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
-        # A claim whose reply was lost may have happened, or may yet: it is asked for by its number until that number is
-        # used up, for a claim that arrives later than the next ones would hold its runs for as long as we live.
-        unsure, self._unsure = self._unsure, True
-        if unsure and (found := await dispatch.reclaim(self._claims, self._worker, number)):
-            self._unsure = False
-            return found
-        claimed = await dispatch.claim(self._claims, self._worker, number, lanes, marks, most)
-        self._unsure = unsure and not claimed
-        return claimed
+        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most)
+
+    async def strays(self, known: Sequence[int]) -> list[Claimed]:
+        return await dispatch.strays(self._claims, self._worker, known)
 
     async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]:
         return await fetch_specs(self._claims, list(ids))

@@ -17,6 +17,9 @@ LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
 MOST_IN_HAND: Final = 6_000
 PUBLISH_EVERY: Final = 0.2
+LOOK_EVERY: Final = 5.0
+"""Seconds between two looks for claims in our name that we know nothing of. A statement whose connection broke may
+reach the database long after we have gone on; nobody else would run what it took for as long as we live."""
 
 
 class Claimer:
@@ -39,19 +42,31 @@ class Claimer:
         self._names: dict[int, str] = {}
         self._number = 1
         self._published = 0.0
+        self._next_look = float("-inf")
         self._pace: deque[tuple[float, int]] = deque()
 
     async def run_once(self) -> int:
         """Claim one batch and start it; how many runs it brought."""
         now = asyncio.get_running_loop().time()
         await self._publish(now)
+        if now >= self._next_look:
+            found = await self._carrier.strays(self._settler.fences)
+            self._next_look = now + LOOK_EVERY
+            if found:
+                self._number += 1  # it may be the one whose reply was lost: it is not asked for again
+                await self._start(found)
+                return len(found)
         room = self._room(now)
         if room <= 0:
             return 0
         lanes, marks = self._marks.next_scan(now)
-        claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
+        try:
+            claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
+        except BaseException:
+            self._next_look = float("-inf")  # it may have happened all the same
+            raise
+        self._number += 1
         if claimed:
-            self._number += 1  # one that brought nothing left no trace: its number is still free, should it come twice
             await self._start(claimed)
         return len(claimed)
 

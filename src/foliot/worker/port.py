@@ -17,6 +17,9 @@ class Carrier(Protocol):
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
         """Take runs, or fetch again what the claim of this number took before its reply was lost."""
 
+    async def strays(self, known: Sequence[int]) -> list[Claimed]:
+        """Runs that were claimed in our name by none of the `known` fences: replies that were lost, or came late."""
+
     async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]: ...
 
     async def job_names(self, jobs: Sequence[int]) -> dict[int, str]: ...

@@ -34,6 +34,11 @@ class Settler:
     def empty(self) -> bool:
         return not self._ended and not self._over
 
+    @property
+    def fences(self) -> list[int]:
+        """Claims that are known here and may still stand."""
+        return [*self._left, *self._over]
+
     def expect(self, fence: int, runs: int) -> None:
         """A claim is forgotten when all its runs have been settled."""
         self._left[fence] = runs

@@ -103,7 +103,8 @@ def _verdict(status: int, headers: Mapping[str, str], text: bytes) -> Failure | 
 def _retry_after(headers: Mapping[str, Any]) -> timedelta | None:
     value = str(headers.get("Retry-After", "")).strip()
     if value.isascii() and value.isdigit():
-        return timedelta(seconds=int(value)) if len(value) < 6 else LONGEST_RETRY_AFTER
+        seconds = int(value) if len(value) < 10 else LONGEST_RETRY_AFTER.total_seconds()
+        return min(timedelta(seconds=seconds), LONGEST_RETRY_AFTER)
     try:
         at = email.utils.parsedate_to_datetime(value)
     except (ValueError, OverflowError):

@@ -58,6 +58,15 @@ SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run
   JOIN run ON run.id = taken.run AND run.fence < claim.id
  WHERE claim.worker = $1 AND claim.number = $2
 
+-- :name strays
+-- Claims that stand in this worker's name and that it knows nothing of: the reply was lost, or the claim reached us after
+-- its sender had given it up.
+SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload
+  FROM claim CROSS JOIN LATERAL unnest(claim.runs) WITH ORDINALITY AS taken(run, position)
+  JOIN run ON run.id = taken.run AND run.fence < claim.id
+ WHERE claim.worker = $1 AND claim.id <> ALL ($2::bigint[])
+
 -- :name settle
 -- The way of success. A run is ours if our claim still stands, names the run at that position, and nothing newer has
 -- fenced it. Answers with how many were ours; `settled` tells which, in the rare case that not all were.
