@@ -20,7 +20,6 @@ class World:
         self.effects: list[Effect] = []
         self.operations: list[Operation] = []
         self.faults: list[Fault] = []
-        self.calm = False
         self._chance = random.Random(f"{seed}/hints")  # noqa: S311 - guards nothing
         self._listeners: list[tuple[SimConnection, str, Callable[..., None]]] = []
         self._digest = hashlib.blake2b(digest_size=16)
@@ -57,7 +56,7 @@ class World:
         """A hint reaches who listens, a little later, or never."""
         self._listeners = [each for each in self._listeners if not each[0].is_closed()]
         for connection, heard, callback in self._listeners:
-            if heard == channel and (self.calm or self._chance.random() < 0.8):
+            if heard == channel and self._chance.random() < 0.8:
                 self.loop.call_later(self._chance.expovariate(1_000), self._deliver, connection, callback)
 
     def _deliver(self, connection: SimConnection, callback: Callable[..., None]) -> None:
