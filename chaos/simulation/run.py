@@ -108,11 +108,15 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
 
 
 async def _rest(world: World, clients: Clients, patience: float) -> bool:
-    """Whether everything came to rest in time."""
-    deadline = world.loop.time() + patience
-    while await clients.is_busy():
+    """Whether everything came to rest in time: nothing to do, twice in a row.
+
+    A job that was cancelled a moment ago has instants to be recorded as skipped, and no run tells of them before.
+    """
+    deadline, quiet = world.loop.time() + patience, 0
+    while quiet < 2:
         if world.loop.time() > deadline:
             return False
+        quiet = 0 if await clients.is_busy() else quiet + 1
         await asyncio.sleep(1.0)
     return True
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chaos.simulation.node import Node
 
 _NAMES: Final = {text: name for name, text in SQL.items()}
-_IDLE: Final = 60.0
+_IDLE: Final = 5.0
 """Seconds after which the server ends a transaction whose client says nothing: as Foliot asks it to."""
 _LONGEST_STATEMENT: Final = 30.0
 
@@ -141,12 +141,12 @@ class SimConnection:
         node.heard(_NAMES.get(query, query))
         if fate is Loss.AFTER:
             return self._break(query, "after")
+        if physical.connection.is_in_transaction():  # the server counts from here, whether anybody reads the answer
+            self._idle = asyncio.get_running_loop().call_later(_IDLE, self.terminate)
         await asyncio.sleep(weather.latency())
         await node.awake()
         if self.is_closed() or node.is_cut:
             return self._break(query, "after")
-        if physical.connection.is_in_transaction():
-            self._idle = asyncio.get_running_loop().call_later(_IDLE, self.terminate)
         node.tell(_NAMES.get(query, query), str(len(rows)))
         return rows
 

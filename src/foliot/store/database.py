@@ -23,7 +23,8 @@ _SESSION: Final = MappingProxyType(
         "timezone": "UTC",
         "jit": "off",
         "statement_timeout": "30s",
-        "idle_in_transaction_session_timeout": "60s",
+        # A process that is stopped in mid-transaction keeps its locks: a schedule would be silent for as long.
+        "idle_in_transaction_session_timeout": "5s",
         "application_name": "foliot",
     }
 )
