@@ -15,7 +15,7 @@ from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
 from chaos.records import Effect, Phase, read_lines
 from chaos.topology import Topology
-from foliot.domain.misfire import GRACE, WINDOW
+from foliot.domain.misfire import GRACE, USUAL
 from foliot.store.fleet import HEARTBEAT, LEASE
 
 PROGRESS: Final = 10.0
@@ -58,7 +58,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         "lease": LEASE.total_seconds(),
         "heartbeat": HEARTBEAT.total_seconds(),
         "grace": GRACE.total_seconds(),
-        "window": WINDOW.total_seconds(),
+        "window": USUAL.window.total_seconds(),
         "seconds": options.seconds,
         "attempts": "some",  # see rest.SAMPLE
     }

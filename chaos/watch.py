@@ -19,11 +19,14 @@ MISSED: Final = """
 SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + interval '1 microsecond') AS since,
        least(firing.through, owned.until) AS through
   FROM foliot.firing
-  JOIN (SELECT schedule, job, tenant, after, until FROM foliot.subscription
+  JOIN (SELECT schedule, job, tenant, after, until, catch_up, catch_up_window FROM foliot.subscription
         UNION ALL
-        SELECT schedule, job, tenant, after, until FROM foliot.past_subscription) AS owned USING (schedule)
+        SELECT schedule, job, tenant, after, until, catch_up, catch_up_window FROM foliot.past_subscription
+         WHERE NOT paused) AS owned USING (schedule)
   JOIN foliot.tenant ON tenant.id = owned.tenant
- WHERE firing.missed AND firing.through > owned.after AND firing.at <= owned.until
+ WHERE (firing.missed OR NOT foliot.catches_up(owned.catch_up, owned.catch_up_window, owned.until, firing.at,
+                                               firing.opened_at, firing.following, firing.late_through))
+   AND firing.through > owned.after AND firing.at <= owned.until
  ORDER BY 1, 2, 3
 """
 

@@ -16,7 +16,7 @@ from chaos.simulation.wire import SimDatabase
 from chaos.simulation.world import World
 from chaos.verdict import Verdict, check
 from chaos.watch import MISSED, missed_ranges
-from foliot.domain.misfire import GRACE, WINDOW
+from foliot.domain.misfire import GRACE, USUAL
 from foliot.services.insights import Insights
 
 SECONDS: Final = (2.0, 3.0, 5.0)
@@ -85,7 +85,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
             "lease": LEASE.total_seconds(),
             "heartbeat": HEARTBEAT.total_seconds(),
             "grace": GRACE.total_seconds(),
-            "window": WINDOW.total_seconds(),
+            "window": USUAL.window.total_seconds(),
             "seconds": seconds,
             "rest": CALM,
         },

@@ -126,7 +126,7 @@ async def test_a_hand_back_waits_for_a_pause_in_mid_flight(world: World):
     job, worker, taken = await _running(world)
     async with world.unfinished() as owner:
         await owner.run("lock_job", world.tenant, job)
-        await owner.run("set_gate", world.tenant, job, 1)
+        await owner.run("set_gate", world.tenant, job, 1, datetime.now(UTC))
         returning = asyncio.create_task(worker.conclude(taken, Outcome.released()))
         await world.until_waiting()
         await owner.run("block_runs", job)
@@ -152,7 +152,7 @@ async def test_a_promotion_waits_for_a_resume_in_mid_flight_and_does_not_hold_th
     await world.sql("UPDATE run SET state = 0 WHERE job = $1", job)  # as if it had come up since
     async with world.unfinished() as owner:
         await owner.run("lock_job", world.tenant, job)
-        await owner.run("set_gate", world.tenant, job, 0)
+        await owner.run("set_gate", world.tenant, job, 0, None)
         await owner.run("unblock_runs", job)
         promoting = asyncio.create_task(world.promoter.run_once(now))
         await world.until_waiting()
@@ -178,7 +178,7 @@ async def test_a_promotion_that_came_second_finds_nothing_of_a_cancelled_job(wor
     run = await world.value("SELECT run FROM job")
     async with world.unfinished() as owner:
         await owner.run("lock_job", world.tenant, job)
-        await owner.run("set_gate", world.tenant, job, 2)
+        await owner.run("set_gate", world.tenant, job, 2, None)
         await owner.run("cancel_runs", job, run)
         promoting = asyncio.create_task(world.promoter.run_once(now))
         await world.until_waiting()

@@ -126,7 +126,7 @@ async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: st
 @pytest.mark.parametrize(
     ("statement", "table", "arguments"),
     [
-        ("due_schedules", "schedule", [None, BATCH]),
+        ("due_schedules", "schedule", [None, BATCH, timedelta(seconds=30), BATCH]),
         ("gauges", "schedule", []),
         ("expire_keys", "idempotency", [timedelta(days=1)]),
         ("remove_past_subscriptions", "past_subscription", []),
@@ -151,7 +151,7 @@ async def test_promotion_touches_only_what_it_promotes(line: Line):
     ids = list(range(first, RUNS))
     plan = await explain(line, "promote_runs", ids, [1] * BATCH, ids)
     assert plan.whole_scans() == set()
-    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.indexes("run") == {"run_pkey", "run_occurrence"}
     assert plan.rows_read("run") <= 3 * BATCH
     timers = list(range(2_000_001, 2_000_001 + BATCH))
     plan = await explain(line, "promote_timers", timers, [1] * BATCH, ids)

@@ -48,7 +48,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
         listener = Listener(database, DUE, wake)
         async with asyncio.TaskGroup() as group:
             group.create_task(repeat(listener, stop, asyncio.Event(), lambda: None))
-            group.create_task(repeat(Firer(database), stop, wake_firer, ready))
+            group.create_task(repeat(Firer(database, settings.catch_up_rate), stop, wake_firer, ready))
             group.create_task(repeat(Promoter(database), stop, wake_promoter, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), lambda: None))

@@ -1,11 +1,12 @@
 """What a job is: the definition that its owner wrote, made whole and checked."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
 
 import msgspec
 
+from foliot.domain.misfire import USUAL, CatchUp
 from foliot.domain.schedule import Recurrence
 from foliot.domain.spec import Spec
 
@@ -50,6 +51,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """The instant of a one-time job."""
     not_before: datetime | None = None
     ends_at: datetime | None = None
+    max_runs: int | None = None
+    """How many runs the schedule may make of it, since this number was set."""
+    catch_up: CatchUp = USUAL
+    jitter: timedelta = timedelta()
 
     @property
     def kind(self) -> Kind:

@@ -1,6 +1,9 @@
-"""What to do with instants that come up late: fire, or record as missed."""
+"""What to do with instants that come up late: who may still want them, and what is only recorded."""
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from enum import IntEnum
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -11,39 +14,108 @@ GRACE: Final = timedelta(seconds=30)
 """An instant handled within this time is on time."""
 MOST_COUNTED: Final = 1_000
 """Missed instants of a cron beyond this many are not counted one by one: it would hold up the others."""
-WINDOW: Final = timedelta(hours=1)
-"""Of what was missed, the latest instant is still run if it is no older than this."""
+MOST_OPENED: Final = 1_000
+"""Late instants that one advance opens; what is left comes up again at once."""
+
+
+class Mode(IntEnum):
+    """Which of a job's late instants are still run. The numbers are stored."""
+
+    NONE = 0
+    LATEST = 1
+    ALL = 2
+
+
+class CatchUp(msgspec.Struct, frozen=True):
+    """What a job wants of the instants that came up late, none of them older than the window."""
+
+    mode: Mode = Mode.LATEST
+    window: timedelta = timedelta(hours=1)
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How far back the jobs of a schedule may want late instants: bounds over all of them, and where some end."""
+
+    latest: timedelta = timedelta(hours=1)
+    all: timedelta = timedelta()
+    ends: Sequence[datetime] = ()
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """An instant to fire, or a range of `missed` ones."""
+
+    at: datetime
+    through: datetime
+    following: datetime | None = None
+    late_through: datetime | None = None
+    missed: int = 0
 
 
 class Advance(msgspec.Struct, frozen=True):
-    """How a schedule moves on: the instant to fire, the range that was missed, and what comes next."""
+    """How a schedule moves on: what it opens, up to where everything is dealt with then, and what comes next."""
 
-    fire: datetime | None
-    missed_from: datetime | None
-    missed_through: datetime | None
-    missed: int
+    openings: tuple[Opening, ...]
+    through: datetime
     next_at: datetime | None
 
     @property
-    def through(self) -> datetime:
-        """Everything up to here has been dealt with."""
-        through = self.fire or self.missed_through
-        if through is None:
-            raise ValueError("an advance deals with something")
-        return through
+    def missed(self) -> int:
+        return sum(opening.missed for opening in self.openings)
+
+    @property
+    def fires(self) -> list[datetime]:
+        return [opening.at for opening in self.openings if not opening.missed]
 
 
-def advance(recurrence: Recurrence, *, next_at: datetime, now: datetime) -> Advance:
+USUAL: Final = CatchUp()
+_USUAL_REACH: Final = Reach()
+
+
+def advance(recurrence: Recurrence, *, next_at: datetime, now: datetime, reach: Reach = _USUAL_REACH) -> Advance:
     """Decide about `next_at`, which has come up, and about what followed it and is late too."""
     if now - next_at <= GRACE:
-        return Advance(next_at, None, None, 0, next_fire(recurrence, next_at))
+        following = next_fire(recurrence, next_at)
+        return Advance((Opening(next_at, next_at, following),), next_at, following)
     # What is still within its grace is left for the next time: it is on time.
-    further = gap(recurrence, after=next_at, until=now - GRACE - datetime.resolution, most=MOST_COUNTED)
+    late_through = now - GRACE - datetime.resolution
+    further = gap(recurrence, after=next_at, until=late_through, most=MOST_COUNTED)
     last = next_at if further is None else further.last
-    count = 1 if further is None else 1 + further.count
-    after = next_fire(recurrence, last)
-    if now - last > WINDOW:
-        return Advance(None, next_at, last, count, after)
-    if further is None:
-        return Advance(last, None, None, 0, after)
-    return Advance(last, next_at, last - datetime.resolution, count - 1, after)
+    wanted = _wanted(recurrence, next_at, last, now, reach)
+    if len(wanted) > MOST_OPENED:
+        wanted = wanted[:MOST_OPENED]
+        last = wanted[-1]
+    openings = [*_late(recurrence, wanted, late_through), *_missed(recurrence, next_at, wanted, last)]
+    return Advance(tuple(sorted(openings, key=lambda each: each.at)), last, next_fire(recurrence, last))
+
+
+def _wanted(recurrence: Recurrence, first: datetime, last: datetime, now: datetime, reach: Reach) -> list[datetime]:
+    """The instants from `first` to `last` that some job may still want, rising; no more than one beyond the most."""
+    wanted = set[datetime]()
+    if reach.all:
+        fire: datetime | None = first if now - first <= reach.all else next_fire(recurrence, now - reach.all)
+        while fire is not None and fire <= last and len(wanted) <= MOST_OPENED:
+            wanted.add(fire)
+            fire = next_fire(recurrence, fire)
+    for end in [*reach.ends, last]:
+        before = min(end, last)
+        if before >= first and now - before <= max(reach.latest, reach.all):
+            found = gap(recurrence, after=first, until=before, most=1)
+            wanted.add(first if found is None else found.last)
+    return sorted(each for each in wanted if now - each <= max(reach.latest, reach.all))
+
+
+def _late(recurrence: Recurrence, wanted: Iterable[datetime], late_through: datetime) -> Iterable[Opening]:
+    for at in wanted:
+        yield Opening(at, at, next_fire(recurrence, at), late_through)
+
+
+def _missed(recurrence: Recurrence, first: datetime, wanted: Sequence[datetime], last: datetime) -> Iterable[Opening]:
+    """What lies between those that are opened, as ranges: one record says that all of them were missed."""
+    just = datetime.resolution
+    if not wanted or first < wanted[0]:  # the rules of its zone may have changed: it counts even if no fire any more
+        until = wanted[0] - just if wanted else last
+        further = gap(recurrence, after=first, until=until, most=MOST_COUNTED)
+        yield Opening(first, until, missed=1 if further is None else 1 + further.count)
+    for start, end in pairwise([*wanted, last + just]):
+        if (found := gap(recurrence, after=start, until=end - just, most=MOST_COUNTED)) is not None:
+            yield Opening(found.first, end - just, missed=found.count)

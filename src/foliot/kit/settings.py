@@ -31,6 +31,9 @@ class Settings(NamedTuple):
     postgres_account: str | None
     """FOLIOT_POSTGRES_ACCOUNT: the account that the embedded server runs under when started by root."""
 
+    catch_up_rate: float
+    """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
+
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
         level = environment.get("FOLIOT_LOG_LEVEL", "info").lower()
@@ -47,6 +50,7 @@ class Settings(NamedTuple):
             log_json=environment.get("FOLIOT_LOG_JSON", "") == "1",
             postgres_bin=_path(environment.get("FOLIOT_POSTGRES_BIN")),
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
+            catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
         )
 
 
@@ -54,6 +58,16 @@ def _port(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 65_536):
         raise ValueError(f"{name}={text}: a port is a number from 0 to 65535")
     return int(text)
+
+
+def _rate(name: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not rate > 0:
+        raise ValueError(f"{name}={text}: a number of runs a second, above 0; inf for no limit")
+    return rate
 
 
 def _path(text: str | None) -> Path | None:

@@ -19,6 +19,9 @@ OCCURRENCES_SKIPPED: Final = Counter(
 OCCURRENCES_MISSED: Final = Counter(
     "foliot_occurrences_missed", "Instants of schedules recorded as missed by this process", registry=REGISTRY
 )
+OCCURRENCES_PASSED_OVER: Final = Counter(
+    "foliot_occurrences_passed_over", "Late occurrences that their jobs' catch-up did not want", registry=REGISTRY
+)
 RUNS_PROMOTED: Final = Counter("foliot_runs_promoted", "Runs that fell due in this process", registry=REGISTRY)
 RUNS_REAPED: Final = Counter("foliot_runs_reaped", "Runs taken back from dead workers", registry=REGISTRY)
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)

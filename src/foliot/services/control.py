@@ -134,7 +134,7 @@ class Control:
             standing = await self._lock(connection, tenant, job)
             _refuse_if_over(standing)
             if standing.gate is Gate.OPEN:
-                await jobs.set_gate(connection, tenant, job, Gate.PAUSED)
+                await jobs.set_gate(connection, tenant, job, Gate.PAUSED, standing.now)
                 await jobs.unsubscribe(connection, job, standing.now, closed=True)
                 await jobs.block_runs(connection, job)
             return await self._read(connection, tenant, job)
@@ -151,7 +151,8 @@ class Control:
                     continue
                 _refuse_if_over(standing)
                 if standing.gate is Gate.PAUSED:
-                    await jobs.set_gate(connection, tenant, job, Gate.OPEN)
+                    await jobs.record_pause(connection, job, standing.now)
+                    await jobs.set_gate(connection, tenant, job, Gate.OPEN, standing.now)
                     if before.schedule is not None:
                         await jobs.subscribe(connection, {job: draft}, locked.values(), standing.now)
                     await jobs.unblock_runs(connection, job)
@@ -167,7 +168,8 @@ class Control:
         async with self._database.transaction() as connection:
             standing = await self._lock(connection, tenant, job)
             if standing.gate is not Gate.CANCELLED:
-                await jobs.set_gate(connection, tenant, job, Gate.CANCELLED)
+                await jobs.record_pause(connection, job, standing.now)
+                await jobs.set_gate(connection, tenant, job, Gate.CANCELLED, standing.now)
                 await jobs.unsubscribe(connection, job, standing.now, closed=True)
                 await jobs.cancel_runs(connection, job, standing.run)
             return await self._read(connection, tenant, job)
@@ -219,14 +221,15 @@ class Control:
             raise Conflict("the job is cancelled", "create a new one")
         if standing.ended_state is not None and draft.kind is Kind.ONE_TIME and draft.timing == before.timing:
             # Its instant has been.
-            await jobs.update_job(connection, Definition(before.id, spec, draft, None, standing.run))
+            await jobs.update_job(connection, Definition(before.id, spec, draft, None, standing.run), now)
             return True
+        await jobs.record_pause(connection, before.id, now)
         await jobs.unsubscribe(connection, before.id, now, closed=False)
         if standing.run is not None and standing.ended_state is None:
             await self._take_back(connection, standing.run)
         run = (await jobs.draw_ids(connection, 1))[0] if draft.kind is Kind.ONE_TIME else None
         changed = Definition(before.id, spec, draft, schedule, run)
-        await jobs.update_job(connection, changed)
+        await jobs.update_job(connection, changed, now)
         await _plan_runs(connection, [changed])  # also of a paused job: its run waits and is held when due
         if schedule is not None and standing.gate is Gate.OPEN:
             await jobs.subscribe(connection, {before.id: draft}, [locked[schedule]], now)

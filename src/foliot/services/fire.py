@@ -1,9 +1,11 @@
 """Turning instants into runs: advances the schedules that have come up, then makes their jobs' runs in chunks."""
 
-from datetime import datetime
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
-from foliot.domain.misfire import Advance, advance
+from foliot.domain.misfire import GRACE, Advance, Reach, advance
 from foliot.domain.schedule import Recurrence, parse_key
 from foliot.kit import telemetry
 from foliot.store.database import Database
@@ -14,6 +16,7 @@ from foliot.store.schedules import (
     OpenFiring,
     advance_schedules,
     due_schedules,
+    endings,
     fire_chunk,
     firing_flows,
     lock_to_fire,
@@ -24,18 +27,29 @@ from foliot.store.schedules import (
 
 MOST_SCHEDULES: Final = 1_000
 """Schedules that one transaction advances."""
+MOST_LATE: Final = 250
+"""Of these, schedules that are behind: the others must not wait for all of them."""
+MOST_ENDINGS: Final = 1_000
+"""Different ends of jobs among a schedule's late instants that are looked at one by one."""
 CHUNK: Final = 2_000
 """Runs that one transaction makes: keeps it well under 100 ms, so that edits of the same schedule need not wait."""
+UNPACED: Final = float("inf")
 
 
 class Firer:
-    """Any number of these may run: the cursor's compare-and-set and the firing's progress decide who fires what."""
+    """Any number of these may run: the cursor's compare-and-set and the firing's progress decide who fires what.
 
-    def __init__(self, database: Database) -> None:
+    What is late is made only while nothing that is on time is left to do, and no more than `catch_up_rate` runs of it
+    a second.
+    """
+
+    def __init__(self, database: Database, catch_up_rate: float = UNPACED) -> None:
         self._line = database.line(hot=False, lock_timeout="300ms")
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
-        self._abreast = MOST_SCHEDULES
+        self._abreast = {False: MOST_SCHEDULES, True: MOST_SCHEDULES}
+        self._rate = catch_up_rate
+        self._late_from = 0.0
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -45,15 +59,18 @@ class Firer:
         """
         for wait in (True, False):
             try:
-                return await self._advance(now, wait=wait) + await self._make_runs(wait=wait)
+                found = await self._advance(now, wait=wait) + await self._make_runs(wait=wait)
+                return found or await self._catch_up(wait=wait)
             except Exception as error:
                 if not is_contended(error):
                     raise
         return 0
 
     async def pause(self, longest: float = 1.0) -> float:
-        """Seconds to the next instant, at most `longest`."""
+        """Seconds to the next instant, or to the next chunk of what is late; at most `longest`."""
         seconds = await seconds_to_next_fire(self._line)
+        if (held := self._late_from - asyncio.get_running_loop().time()) > 0:
+            longest = min(longest, held)
         return longest if seconds is None else min(max(seconds, 0.0), longest)
 
     async def close(self) -> None:
@@ -61,36 +78,59 @@ class Firer:
         await self._ranks.close()
 
     async def _advance(self, now: datetime | None, *, wait: bool = True) -> int:
-        due = await due_schedules(self._line, MOST_SCHEDULES, now)
-        moves = [(schedule, self._decide(schedule, now)) for schedule in due]
-        if not moves:
+        due = await due_schedules(self._line, MOST_SCHEDULES, now, late=MOST_LATE)
+        if not due:
             return 0
+        reaches = await self._reaches(due, now)
+        moves = [(schedule, self._decide(schedule, now, reaches.get(schedule.id))) for schedule in due]
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [schedule.id for schedule in due], wait=wait)
-            moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked])
+            moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked], now)
         for schedule, move in moves:
             if schedule.id in moved:
                 telemetry.OCCURRENCES_MISSED.inc(move.missed)
-                if move.fire is not None:
-                    lateness = (now or schedule.now) - move.fire
-                    telemetry.FIRE_LATENESS.observe(lateness.total_seconds())
+                for fire in move.fires:
+                    telemetry.FIRE_LATENESS.observe(((now or schedule.now) - fire).total_seconds())
         return len(moved)
 
-    def _decide(self, due: DueSchedule, now: datetime | None) -> Advance:
+    async def _reaches(self, due: Sequence[DueSchedule], now: datetime | None) -> dict[int, Reach]:
+        """How far back the late ones among them are wanted."""
+        late = [each for each in due if (now or each.now) - each.next_at > GRACE]
+        if not late:
+            return {}
+        ends = await endings(self._line, late, now or late[0].now, MOST_ENDINGS)
+        return {
+            each.id: Reach(
+                timedelta(seconds=each.latest_within),
+                # So many ends that each instant may be somebody's last.
+                timedelta(seconds=each.latest_within if len(found) == MOST_ENDINGS else each.all_within),
+                found,
+            )
+            for each in late
+            for found in [ends.get(each.id, [])]
+        }
+
+    def _decide(self, due: DueSchedule, now: datetime | None, reach: Reach | None) -> Advance:
         recurrence = self._known.get(due.key)
         if recurrence is None:
             if len(self._known) > 200_000:
                 self._known.clear()
             recurrence = self._known[due.key] = parse_key(due.key)
-        return advance(recurrence, next_at=due.next_at, now=now or due.now)
+        return advance(recurrence, next_at=due.next_at, now=now or due.now, reach=reach or Reach())
 
-    async def _make_runs(self, *, wait: bool = True) -> int:
-        found = await open_firings(self._line, self._abreast, CHUNK)
+    async def _catch_up(self, *, wait: bool) -> int:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._late_from:
+            return 0
+        return await self._make_runs(wait=wait, late=True)
+
+    async def _make_runs(self, *, wait: bool = True, late: bool = False) -> int:
+        found = await open_firings(self._line, self._abreast[late], CHUNK, late=late)
         if not found:
             return 0
         firings = _as_many_as_fit(found)
         # Large ones are asked for few at a time: to find the end of its next chunk, each one's members are walked.
-        self._abreast = MOST_SCHEDULES if len(firings) == len(found) else 2 * len(firings)
+        self._abreast[late] = MOST_SCHEDULES if len(firings) == len(found) else 2 * len(firings)
         counts, weights = await firing_flows(self._line, firings)
         ranks = await reserve(self._ranks, counts, weights, CHUNK)
         async with self._line.borrow(atomic=True) as connection:
@@ -102,18 +142,22 @@ class Firer:
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)
+        if late:
+            self._late_from = asyncio.get_running_loop().time() + made.fired / self._rate
         telemetry.RUNS_FIRED.inc(made.fired)
         telemetry.OCCURRENCES_SKIPPED.inc(made.skipped)
+        telemetry.OCCURRENCES_PASSED_OVER.inc(made.passed_over)
         return len(mine)
 
 
 def _as_many_as_fit(firings: list[OpenFiring]) -> list[OpenFiring]:
-    """Many small firings, or one chunk of a large one."""
-    taken: list[OpenFiring] = []
+    """Many small firings, or one chunk of a large one; of a schedule only one, so that maxRuns counts one by one."""
+    taken: dict[int, OpenFiring] = {}
     size = 0
     for firing in firings:
         if taken and size + firing.members > CHUNK:
             break
-        taken.append(firing)
-        size += firing.members
-    return taken
+        if firing.schedule not in taken:
+            taken[firing.schedule] = firing
+            size += firing.members
+    return list(taken.values())

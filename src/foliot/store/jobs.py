@@ -1,13 +1,15 @@
 """Jobs: their definitions, and which of them owns which instants of a schedule."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 
 from foliot.domain.ids import BLOCK_SIZE, Block, mint
+from foliot.domain.jitter import phase
 from foliot.domain.job import Draft, Gate, Kind
+from foliot.domain.misfire import USUAL
 from foliot.domain.schedule import canonical_key, next_fire, parse_key
 from foliot.store.database import Connection, Line, Row
 from foliot.store.specs import SpecRef
@@ -78,12 +80,13 @@ async def insert_jobs(connection: Connection, new: Sequence[Definition]) -> list
         [_json(each.draft.timing) for each in new],
         [_json(each.draft.labels) for each in new],
         [each.draft.payload for each in new],
+        [each.draft.max_runs for each in new],
     )
     stored = {row["id"] for row in rows}
     return [each for each in new if each.job not in stored]
 
 
-async def update_job(connection: Connection, changed: Definition) -> None:
+async def update_job(connection: Connection, changed: Definition, now: datetime) -> None:
     job, spec, draft, schedule, run = changed
     await connection.execute(
         SQL["update_job"],
@@ -98,11 +101,18 @@ async def update_job(connection: Connection, changed: Definition) -> None:
         _json(draft.timing),
         _json(draft.labels),
         draft.payload,
+        draft.max_runs,
+        now,
     )
 
 
-async def set_gate(connection: Connection, tenant: int, job: int, gate: Gate) -> None:
-    await connection.execute(SQL["set_gate"], tenant, job, gate)
+async def set_gate(connection: Connection, tenant: int, job: int, gate: Gate, now: datetime) -> None:
+    await connection.execute(SQL["set_gate"], tenant, job, gate, now)
+
+
+async def record_pause(connection: Connection, job: int, now: datetime) -> None:
+    """If the job is paused: its instants since then were skipped."""
+    await connection.execute(SQL["record_pause"], job, now)
 
 
 async def find_schedules(connection: Connection, drafts: Sequence[Draft]) -> tuple[list[int | None], set[int]]:
@@ -145,7 +155,12 @@ async def subscribe(connection: Connection, drafts: Mapping[int, Draft], locked:
         max(draft.ends_at, after) if draft.ends_at else None
         for draft, after in zip(drafts.values(), beginnings, strict=True)
     ]
-    await connection.execute(SQL["subscribe"], list(drafts), beginnings, ends)
+    ids, modes = list(drafts), [draft.catch_up.mode for draft in drafts.values()]
+    windows = [int(draft.catch_up.window.total_seconds()) for draft in drafts.values()]
+    phases = [int(phase(job, draft.jitter) / timedelta(milliseconds=1)) for job, draft in drafts.items()]
+    await connection.execute(SQL["subscribe"], ids, beginnings, ends, modes, windows, phases)
+    if any(draft.catch_up != USUAL for draft in drafts.values()):
+        await connection.execute(SQL["reach_back"], ids, modes, windows)
 
 
 async def _wake(connection: Connection, sleeping: Sequence[Row], now: datetime) -> None:

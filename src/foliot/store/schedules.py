@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from foliot.domain.fairness import Priority, step
-from foliot.domain.misfire import Advance
+from foliot.domain.misfire import GRACE, Advance
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Flow, Ranks
 from foliot.store.statements import SQL
@@ -16,11 +16,28 @@ class DueSchedule(NamedTuple):
     key: str
     next_at: datetime
     now: datetime
+    latest_within: int
+    all_within: int
 
 
-async def due_schedules(line: Line, limit: int, now: datetime | None = None) -> list[DueSchedule]:
-    """Schedules whose next instant has come, by the database's clock; tests may pass another."""
-    return [DueSchedule(*row) for row in await line.fetch("due_schedules", now, limit)]
+async def due_schedules(
+    line: Line, limit: int, now: datetime | None = None, *, late: int | None = None
+) -> list[DueSchedule]:
+    """Schedules whose next instant has come, by the database's clock; tests may pass another.
+
+    Those that are on time come first, then at most `late` of those that are not.
+    """
+    rows = await line.fetch("due_schedules", now, limit, GRACE, limit if late is None else late)
+    return [DueSchedule(*row) for row in rows]
+
+
+async def endings(line: Line, late: Sequence[DueSchedule], now: datetime, most: int) -> dict[int, list[datetime]]:
+    """Where jobs of these schedules end between the schedule's next instant and `now`; of each at most `most`."""
+    rows = await line.fetch("endings", [due.id for due in late], [due.next_at for due in late], now, most)
+    found: dict[int, list[datetime]] = {}
+    for row in rows:
+        found.setdefault(row["schedule"], []).append(row["until"])
+    return found
 
 
 async def lock_to_fire(connection: Connection, schedules: Sequence[int], *, wait: bool) -> set[int]:
@@ -29,17 +46,24 @@ async def lock_to_fire(connection: Connection, schedules: Sequence[int], *, wait
     return {row["id"] for row in await connection.fetch(SQL[name], sorted(set(schedules)))}
 
 
-async def advance_schedules(connection: Connection, moves: Sequence[tuple[DueSchedule, Advance]]) -> set[int]:
+async def advance_schedules(
+    connection: Connection, moves: Sequence[tuple[DueSchedule, Advance]], now: datetime | None = None
+) -> set[int]:
     """Move cursors and open firings; returns the schedules that were still where we saw them."""
+    openings = [(due.id, opening) for due, advance in moves for opening in advance.openings]
     rows = await connection.fetch(
         SQL["advance_schedules"],
         [due.id for due, _ in moves],
         [due.next_at for due, _ in moves],
         [advance.through for _, advance in moves],
-        [advance.fire for _, advance in moves],
-        [advance.missed_from for _, advance in moves],
-        [advance.missed_through for _, advance in moves],
         [advance.next_at for _, advance in moves],
+        [schedule for schedule, _ in openings],
+        [opening.at for _, opening in openings],
+        [opening.through for _, opening in openings],
+        [opening.following for _, opening in openings],
+        [opening.late_through for _, opening in openings],
+        [opening.missed > 0 for _, opening in openings],
+        now,
     )
     return {row["id"] for row in rows}
 
@@ -52,10 +76,12 @@ class OpenFiring(NamedTuple):
     done_through: int
     members: int
     upto: int | None
+    late: bool = False
 
 
-async def open_firings(line: Line, limit: int, chunk: int) -> list[OpenFiring]:
-    return [OpenFiring(*row) for row in await line.fetch("open_firings", limit, chunk)]
+async def open_firings(line: Line, limit: int, chunk: int, *, late: bool = False) -> list[OpenFiring]:
+    """Those that are on time, or those that are late."""
+    return [OpenFiring(*row) for row in await line.fetch("late_firings" if late else "open_firings", limit, chunk)]
 
 
 async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[Flow, int], dict[int, int]]:
@@ -74,6 +100,8 @@ async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[
 class Fired(NamedTuple):
     fired: int
     skipped: int
+    passed_over: int = 0
+    """Jobs that did not want the instant so late."""
 
 
 async def fire_chunk(
@@ -95,7 +123,7 @@ async def fire_chunk(
         [ranks.base(flow) for flow in flows],
         [step(weights[flow.tenant], Priority(flow.priority)) for flow in flows],
     )
-    return Fired(row["fired"], row["skipped"])
+    return Fired(row["fired"], row["skipped"], row["passed_over"])
 
 
 async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from foliot.domain.retry import Backoff
 from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
 from foliot.wire.codec import CONTROL
 from foliot.wire.handlers import handler_of
-from foliot.wire.timing import Duration, Instant, Timing
+from foliot.wire.timing import CatchUpBody, Duration, Instant, Timing
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
@@ -54,6 +54,8 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     when: str | None = None
     schedule_at: Instant | None = None
     ends_at: Instant | None = None
+    catch_up: CatchUpBody | None = None
+    jitter: Duration | None = None
     labels: dict[str, str] = {}
     overlap: Literal["skip", "allow"] = "skip"
     depends_on: list[Any] = []
@@ -128,6 +130,8 @@ def draft_of(body: JobBody) -> Draft:
         run_at=timing.schedule_at if recurrence is None else None,
         not_before=timing.schedule_at if recurrence is not None else None,
         ends_at=timing.ends_at,
+        catch_up=timing.catch_up_of(recurrence),
+        jitter=timing.jitter_of(recurrence),
     )
 
 

@@ -1,15 +1,18 @@
 """When a job runs, as its owner writes it: the fields of a schedule, what they ask for, and how they are told again."""
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from foliot.domain.cron import USUAL, Cron, Dst
-from foliot.domain.duration import format_duration
+from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
 from foliot.domain.expression import parse_cron
+from foliot.domain.jitter import LONGEST as LONGEST_JITTER
+from foliot.domain.misfire import USUAL as USUAL_CATCH_UP
+from foliot.domain.misfire import CatchUp, Mode
 from foliot.domain.phrase import parse_phrase
 from foliot.domain.schedule import Every, Recurrence, Steps, repeating
 from foliot.domain.steps import parse_step
@@ -21,6 +24,8 @@ Duration = str | int | float
 
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+SHORTEST_WINDOW: Final = timedelta(seconds=10)
+LONGEST_WINDOW: Final = timedelta(days=31)
 _RECURRENCES: Final = ("cron_expression", "every", "when")
 REPLACES: Final = {
     "cronExpression": ("every", "when"),
@@ -30,6 +35,13 @@ REPLACES: Final = {
 """A job has one recurrence: which fields a new one takes the place of."""
 TAKES_ALONG: Final = {"cronExpression": ("timezone", "dst"), "every": ("timezone",), "when": ("timezone", "dst")}
 """What means nothing any more once a field is taken away."""
+
+
+class CatchUpBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which instants are still run when they come up late, and how old they may be."""
+
+    mode: Literal["all", "latest", "none"] = "latest"
+    window: Duration = "PT1H"
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +54,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     dst: Dst | None = None
     schedule_at: datetime | None = None
     ends_at: datetime | None = None
+    catch_up: CatchUpBody | None = None
+    jitter: Duration | None = None
 
     @classmethod
     def of(cls, body: Any) -> "Timing":
@@ -70,29 +84,57 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("timezone", "only means something beside cronExpression, when or calendar steps", hint)
         return None if step is None else repeating(step, zone, self.schedule_at)
 
+    def catch_up_of(self, recurrence: Recurrence | None) -> CatchUp:
+        """What becomes of late instants; the usual if nothing is said."""
+        if self.catch_up is None:
+            return USUAL_CATCH_UP
+        if recurrence is None:
+            raise InvalidField("catchUp", "only means something for a recurring job", "leave it out, or add a schedule")
+        window = parse_duration(self.catch_up.window, "catchUp.window")
+        if not SHORTEST_WINDOW <= window <= LONGEST_WINDOW:
+            raise InvalidField("catchUp.window", "must lie between 10 seconds and 31 days", 'for example "PT1H"')
+        return CatchUp(Mode[self.catch_up.mode.upper()], window)
+
+    def jitter_of(self, recurrence: Recurrence | None) -> timedelta:
+        """The window in which a job has its own place; none if nothing is said."""
+        if self.jitter is None:
+            return timedelta()
+        if recurrence is None:
+            raise InvalidField("jitter", "only means something for a recurring job", "leave it out, or add a schedule")
+        window = parse_duration(self.jitter, "jitter")
+        if not timedelta() < window <= LONGEST_JITTER:
+            raise InvalidField("jitter", "must be longer than nothing and at most an hour", 'for example "PT10S"')
+        return window
+
     def words(self, recurrence: Recurrence | None) -> dict[str, Any]:
         """The same on the wire, every text in its canonical form."""
-        words: dict[str, Any] = {}
-        match recurrence:
-            case Cron() | Every() | Steps() if self.when is not None:
-                words["when"] = parse_phrase(self.when).text
-            case Cron():
-                words["cronExpression"] = self.cron_expression
-            case Every(period=period):
-                words["every"] = format_duration(period)
-            case Steps(step=step):
-                words["every"] = str(step)
-            case None:
-                pass
+        words = self._recurrence_words(recurrence)
         if isinstance(recurrence, Cron | Steps):
             words["timezone"] = recurrence.timezone
         if self.dst not in {None, USUAL}:  # also where it means nothing now: the next expression may need it
             words["dst"] = msgspec.to_builtins(self.dst)
-        if self.schedule_at is not None:
-            words["scheduleAt"] = rfc3339(self.schedule_at)
-        if self.ends_at is not None:
-            words["endsAt"] = rfc3339(self.ends_at)
+        for name, instant in (("scheduleAt", self.schedule_at), ("endsAt", self.ends_at)):
+            if instant is not None:
+                words[name] = rfc3339(instant)
+        if self.catch_up is not None:
+            catch_up = self.catch_up_of(recurrence)
+            words["catchUp"] = {"mode": catch_up.mode.name.lower(), "window": format_duration(catch_up.window)}
+        if self.jitter is not None:
+            words["jitter"] = format_duration(self.jitter_of(recurrence))
         return words
+
+    def _recurrence_words(self, recurrence: Recurrence | None) -> dict[str, Any]:
+        match recurrence:
+            case Cron() | Every() | Steps() if self.when is not None:
+                return {"when": parse_phrase(self.when).text}
+            case Cron():
+                return {"cronExpression": self.cron_expression}
+            case Every(period=period):
+                return {"every": format_duration(period)}
+            case Steps(step=step):
+                return {"every": str(step)}
+            case None:
+                return {}
 
 
 def check_instant(instant: datetime | None, field: str) -> datetime | None:

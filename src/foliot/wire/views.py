@@ -34,6 +34,11 @@ class BackoffView(msgspec.Struct):
     max: str
 
 
+class CatchUpView(msgspec.Struct):
+    mode: str
+    window: str
+
+
 class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     """A job: what its owner wrote, and how it stands."""
 
@@ -52,6 +57,8 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     when: str | UnsetType = UNSET
     schedule_at: str | UnsetType = UNSET
     ends_at: str | UnsetType = UNSET
+    catch_up: CatchUpView | UnsetType = UNSET
+    jitter: str | UnsetType = UNSET
     next_run_at: Instant | None
     priority: str
     queue: str

@@ -1,33 +1,63 @@
 -- :name due_schedules
+-- Those that are on time before those that are late: an outage's worth of schedules must not hold up the others.
 -- `clock_timestamp()` may tell each row another time, so it cannot bound an index: compared with it, the whole index of
 -- what is not due was walked, seconds a poll with 5 million timers. `statement_timestamp()` stands still.
-SELECT id, key, next_at, clock_timestamp() AS now FROM schedule
- WHERE next_at <= coalesce($1::timestamptz, statement_timestamp()) ORDER BY next_at LIMIT $2
+(SELECT id, key, next_at, clock_timestamp() AS now, latest_within, all_within FROM schedule
+  WHERE next_at <= coalesce($1::timestamptz, statement_timestamp())
+    AND next_at >= coalesce($1::timestamptz, statement_timestamp()) - $3::interval
+  ORDER BY next_at LIMIT $2)
+UNION ALL
+(SELECT id, key, next_at, clock_timestamp() AS now, latest_within, all_within FROM schedule
+  WHERE next_at < coalesce($1::timestamptz, statement_timestamp()) - $3::interval
+  ORDER BY next_at LIMIT $4)
+
+-- :name endings
+-- Where jobs of these schedules end among the instants that are late: each of them has a latest one of its own.
+SELECT x.schedule, ending.until
+  FROM unnest($1::bigint[], $2::timestamptz[]) AS x(schedule, next_at)
+ CROSS JOIN LATERAL (
+        SELECT DISTINCT s.until FROM subscription s
+         WHERE s.schedule = x.schedule AND s.until >= x.next_at AND s.until < $3::timestamptz
+         ORDER BY s.until LIMIT $4) AS ending
 
 -- :name advance_schedules
 -- Compare and set: whoever comes second finds another next_at and changes nothing. The schedules are locked before, in a
--- statement of their own. Opens the firing in the same statement, so an instant that is past the cursor is always
+-- statement of their own. Opens the firings in the same statement, so an instant that is past the cursor is always
 -- either done or open.
 WITH mine AS MATERIALIZED (
-    SELECT s.id, x.* FROM schedule s
-      JOIN unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[],
-                  $6::timestamptz[], $7::timestamptz[])
-           AS x(schedule, expected, through, fire, missed_from, missed_through, next_at)
+    SELECT s.id, x.through, x.next_at FROM schedule s
+      JOIN unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::timestamptz[])
+           AS x(schedule, expected, through, next_at)
         ON s.id = x.schedule AND s.next_at = x.expected
 ), moved AS (
     UPDATE schedule s SET cursor = mine.through, next_at = mine.next_at FROM mine WHERE s.id = mine.id
-), missed AS (
-    INSERT INTO firing (schedule, at, through, missed, closed_at)
-    SELECT id, missed_from, missed_through, true, clock_timestamp() FROM mine WHERE missed_from IS NOT NULL
 ), opened AS (
-    INSERT INTO firing (schedule, at, through) SELECT id, fire, fire FROM mine WHERE fire IS NOT NULL
+    INSERT INTO firing (schedule, at, through, following, late_through, missed, opened_at, closed_at)
+    SELECT x.schedule, x.at, x.through, x.following, x.late_through, x.missed, now.now,
+           CASE WHEN x.missed THEN now.now END
+      FROM unnest($5::bigint[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[],
+                  $10::boolean[]) AS x(schedule, at, through, following, late_through, missed)
+      JOIN mine ON mine.id = x.schedule
+     CROSS JOIN (SELECT coalesce($11::timestamptz, clock_timestamp()) AS now) AS now
 )
 SELECT id FROM mine
 
 -- :name open_firings
--- The open firings and how far the next chunk of each would reach.
-SELECT f.schedule, f.at, f.done_through, head.members, head.upto
-  FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL ORDER BY at, schedule LIMIT $1) AS f
+-- The open firings that are on time and how far the next chunk of each would reach.
+SELECT f.schedule, f.at, f.done_through, head.members, head.upto, false AS late
+  FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NULL
+         ORDER BY at, schedule LIMIT $1) AS f
+ CROSS JOIN LATERAL (
+        SELECT count(*) AS members, max(job) AS upto
+          FROM (SELECT job FROM subscription s WHERE s.schedule = f.schedule AND s.job > f.done_through
+                 ORDER BY job LIMIT $2) AS page) AS head
+ ORDER BY f.at, f.schedule
+
+-- :name late_firings
+-- The same for instants that came up late.
+SELECT f.schedule, f.at, f.done_through, head.members, head.upto, true AS late
+  FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NOT NULL
+         ORDER BY at, schedule LIMIT $1) AS f
  CROSS JOIN LATERAL (
         SELECT count(*) AS members, max(job) AS upto
           FROM (SELECT job FROM subscription s WHERE s.schedule = f.schedule AND s.job > f.done_through
@@ -35,12 +65,18 @@ SELECT f.schedule, f.at, f.done_through, head.members, head.upto
  ORDER BY f.at, f.schedule
 
 -- :name firing_flows
-SELECT spec.lane, s.tenant, spec.priority, tenant.weight, count(*) AS runs
+-- What is late goes into its tenant's bulk flow, so that what is on time overtakes it; what waits for its phase is
+-- ranked when that has come.
+SELECT spec.lane, s.tenant, CASE WHEN f.late_through IS NULL THEN spec.priority ELSE 4 END AS priority, tenant.weight,
+       count(*) AS runs
   FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[]) AS x(schedule, at, done, upto)
+  JOIN firing f ON f.schedule = x.schedule AND f.at = x.at
   JOIN subscription s ON s.schedule = x.schedule AND s.job > x.done AND s.job <= x.upto
                      AND s.after < x.at AND s.until >= x.at
   JOIN spec ON spec.id = s.spec
   JOIN tenant ON tenant.id = s.tenant
+ WHERE (s.phase = 0 OR f.late_through IS NOT NULL)
+   AND catches_up(s.catch_up, s.catch_up_window, s.until, f.at, f.opened_at, f.following, f.late_through)
  GROUP BY 1, 2, 3, 4
 
 -- :name lock_to_fire
@@ -55,31 +91,43 @@ SELECT id FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPD
 -- :name fire_chunk
 -- Makes the runs of these firings' next jobs. A job whose exclusive run is still going conflicts on run_occurrence; it
 -- waits for a settle in mid-transaction, and what was not inserted is recorded as skipped. A job that nobody reserved a
--- rank for (it turned up since) is left to promote, which ranks it.
+-- rank for (it turned up since) is left to promote, which ranks it; so is one that waits for its phase, and whether its
+-- previous run is still going is asked then. Jobs that have used up their runs are no members any more: their rows are
+-- locked, because another schedule may fire an older definition of the same job.
 WITH target AS MATERIALIZED (
-    SELECT f.schedule, f.at, x.done, x.upto, x.is_last
+    SELECT f.schedule, f.at, x.done, x.upto, x.is_last, f.opened_at, f.following, f.late_through
       FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[], $5::boolean[])
            AS x(schedule, at, done, upto, is_last)
       JOIN firing f ON f.schedule = x.schedule AND f.at = x.at AND f.done_through = x.done AND f.closed_at IS NULL
      ORDER BY f.schedule, f.at
        FOR UPDATE OF f
-), member AS MATERIALIZED (
-    SELECT t.schedule, t.at, s.job, s.tenant, s.spec, s.exclusive, s.closed, s.payload, spec.lane, spec.priority,
-           $6::bigint + row_number() OVER (ORDER BY t.at, s.job) - 1 AS id,
-           row_number() OVER (PARTITION BY spec.lane, s.tenant, spec.priority ORDER BY t.at, s.job) AS place
+), owner AS MATERIALIZED (
+    SELECT t.schedule, t.at, t.following, s.job, s.tenant, s.spec, s.exclusive, s.closed, s.payload, s.phase, s.counted,
+           spec.lane, CASE WHEN t.late_through IS NULL THEN spec.priority ELSE 4 END AS priority,
+           s.phase > 0 AND t.late_through IS NULL AS waits,
+           catches_up(s.catch_up, s.catch_up_window, s.until, t.at, t.opened_at, t.following, t.late_through) AS wanted,
+           CASE WHEN s.counted THEN (SELECT runs_left FROM job WHERE job.id = s.job FOR NO KEY UPDATE) END AS runs_left
       FROM target t
       JOIN subscription s ON s.schedule = t.schedule AND s.job > t.done AND s.job <= t.upto
                          AND s.after < t.at AND s.until >= t.at
       JOIN spec ON spec.id = s.spec
+), member AS MATERIALIZED (
+    SELECT o.*, o.wanted AND o.runs_left IS DISTINCT FROM 0 AS fires,
+           $6::bigint + row_number() OVER (ORDER BY o.at, o.job) - 1 AS id,
+           row_number() OVER (PARTITION BY o.lane, o.tenant, o.priority, o.waits, o.wanted AND o.runs_left IS DISTINCT FROM 0
+                              ORDER BY o.at, o.job) AS place
+      FROM owner o
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload)
-    SELECT m.id, m.job, 0, CASE WHEN m.exclusive THEN '-infinity' ELSE m.at END, m.at, m.at,
+    SELECT m.id, m.job, 0, CASE WHEN m.exclusive AND NOT m.waits THEN '-infinity' ELSE m.at END, m.at,
+           CASE WHEN m.waits THEN least(m.at + m.phase * interval '1 millisecond', m.following - interval '1 millisecond')
+                ELSE m.at END,
            coalesce(flow.base + flow.step * m.place, 0), m.tenant, m.spec, (flow.base IS NOT NULL)::int, m.payload
       FROM member m
       LEFT JOIN unnest($7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[])
            AS flow(lane, tenant, priority, base, step)
-        ON flow.lane = m.lane AND flow.tenant = m.tenant AND flow.priority = m.priority
-     WHERE NOT m.closed
+        ON flow.lane = m.lane AND flow.tenant = m.tenant AND flow.priority = m.priority AND NOT m.waits
+     WHERE m.fires AND NOT m.closed
      ORDER BY m.job
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
     RETURNING id, rank, state
@@ -90,18 +138,35 @@ WITH target AS MATERIALIZED (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
     SELECT m.id, m.job, m.at, m.at, clock_timestamp(), m.tenant, m.spec, 0, 0, 8,
            CASE WHEN m.closed THEN 'the job was paused or cancelled' ELSE 'the previous run was still going' END
-      FROM member m LEFT JOIN made ON made.id = m.id WHERE made.id IS NULL
+      FROM member m LEFT JOIN made ON made.id = m.id WHERE made.id IS NULL AND m.fires
+), spent AS (
+    UPDATE job SET runs_left = greatest(job.runs_left - used.runs, 0)
+      FROM (SELECT m.job, count(*) AS runs FROM made JOIN member m ON m.id = made.id WHERE m.counted GROUP BY 1) AS used
+     WHERE job.id = used.job
+    RETURNING job.id, job.runs_left
+), ended AS (
+    UPDATE subscription s SET until = m.at FROM spent JOIN member m ON m.job = spent.id
+     WHERE spent.runs_left = 0 AND s.job = m.job AND s.schedule = m.schedule AND s.after < m.at AND s.until >= m.at
 ), counted AS (
-    SELECT m.schedule, m.at, count(made.id) AS fired, count(*) - count(made.id) AS skipped
+    SELECT m.schedule, m.at, count(made.id) AS fired, count(*) FILTER (WHERE m.fires) - count(made.id) AS skipped,
+           count(*) FILTER (WHERE NOT m.wanted) AS passed_over
       FROM member m LEFT JOIN made ON made.id = m.id GROUP BY 1, 2
-), moved AS (
-    UPDATE firing f SET done_through = coalesce(t.upto, t.done), fired = f.fired + coalesce(c.fired, 0),
-                        skipped = f.skipped + coalesce(c.skipped, 0),
-                        closed_at = CASE WHEN t.is_last THEN clock_timestamp() END
+), done AS (
+    SELECT t.schedule, t.at, t.upto, t.done, t.is_last, coalesce(c.fired, 0) AS fired, coalesce(c.skipped, 0) AS skipped,
+           coalesce(c.passed_over, 0) AS passed_over, t.is_last AND t.done = 0 AND t.late_through IS NULL
+           AND coalesce(c.fired + c.skipped, 0) <= 1 AS told_elsewhere
       FROM target t LEFT JOIN counted c ON c.schedule = t.schedule AND c.at = t.at
-     WHERE f.schedule = t.schedule AND f.at = t.at
+), moved AS (
+    UPDATE firing f SET done_through = coalesce(d.upto, d.done), fired = f.fired + d.fired,
+                        skipped = f.skipped + d.skipped, passed_over = f.passed_over + d.passed_over,
+                        closed_at = CASE WHEN d.is_last THEN clock_timestamp() END
+      FROM done d WHERE f.schedule = d.schedule AND f.at = d.at AND NOT d.told_elsewhere
+), removed AS (
+    -- Of one job the run or the skip says it all: a million schedules of one job each would write a row a fire.
+    DELETE FROM firing f USING done d WHERE f.schedule = d.schedule AND f.at = d.at AND d.told_elsewhere
 )
-SELECT coalesce(sum(fired), 0)::int AS fired, coalesce(sum(skipped), 0)::int AS skipped FROM counted
+SELECT coalesce(sum(fired), 0)::int AS fired, coalesce(sum(skipped), 0)::int AS skipped,
+       coalesce(sum(passed_over), 0)::int AS passed_over FROM done
 
 -- :name rest_schedules
 UPDATE schedule SET next_at = NULL

@@ -9,18 +9,21 @@ SELECT clock_timestamp()
 
 -- :name insert_jobs
 -- Sorted by key, so that two batches with the same keys wait for each other instead of deadlocking.
-INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload)
-SELECT id, tenant, name, key, spec, kind, exclusive, schedule, run, timing::jsonb, labels::jsonb, payload
+INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left)
+SELECT id, tenant, name, key, spec, kind, exclusive, schedule, run, timing::jsonb, labels::jsonb, payload, runs_left
   FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::smallint[], $7::boolean[], $8::bigint[],
-              $9::bigint[], $10::text[], $11::text[], $12::bytea[])
-       AS x(id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload)
+              $9::bigint[], $10::text[], $11::text[], $12::bytea[], $13::int[])
+       AS x(id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left)
  ORDER BY tenant, key, id
 ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
 
 -- :name update_job
+-- A new maxRuns counts from here; one that stays goes on with what is left of it.
 UPDATE job SET name = $3, spec = $4, kind = $5, exclusive = $6, schedule = $7, run = $8, timing = $9::jsonb,
-               labels = $10::jsonb, payload = $11, ended_state = CASE WHEN run = $8 THEN ended_state END,
+               labels = $10::jsonb, payload = $11,
+               runs_left = CASE WHEN (timing->>'maxRuns')::int IS NOT DISTINCT FROM $12 THEN runs_left ELSE $12 END,
+               paused_at = CASE WHEN gate = 1 THEN $13::timestamptz END, ended_state = CASE WHEN run = $8 THEN ended_state END,
                version = version + 1, updated_at = clock_timestamp()
  WHERE tenant = $1 AND id = $2
 
@@ -42,7 +45,17 @@ SELECT * FROM job_view
  ORDER BY id DESC LIMIT $7
 
 -- :name set_gate
-UPDATE job SET gate = $3, version = version + 1, updated_at = clock_timestamp() WHERE tenant = $1 AND id = $2
+UPDATE job SET gate = $3::smallint, paused_at = CASE WHEN $3::smallint = 1 THEN $4::timestamptz END, version = version + 1, updated_at = clock_timestamp() WHERE tenant = $1 AND id = $2
+
+-- :name record_pause
+-- The instants of a pause, now that it is over or goes on with another definition: one row says that all were skipped.
+INSERT INTO past_subscription (schedule, job, after, until, tenant, closed, paused)
+SELECT schedule, id, after, until, tenant, true, true
+  FROM (SELECT schedule, id, tenant,
+               greatest(paused_at, (timing->>'scheduleAt')::timestamptz - interval '1 microsecond') AS after,
+               least($2, (timing->>'endsAt')::timestamptz) AS until
+          FROM job WHERE id = $1 AND gate = 1 AND schedule IS NOT NULL AND runs_left IS DISTINCT FROM 0) AS pause
+ WHERE after < until
 
 -- :name find_schedules
 SELECT id, key FROM schedule WHERE key = ANY ($1::text[])
@@ -66,9 +79,23 @@ UPDATE schedule SET cursor = x.cursor, next_at = x.next_at
 -- :name subscribe
 -- What a subscription repeats of its job is taken from the job's row: the schedule is locked, and ten thousand payloads
 -- on their way from the client would hold up its firing.
-INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload)
-SELECT job.schedule, job.id, x.after, coalesce(x.until, 'infinity'), job.tenant, job.spec, job.exclusive, job.payload
-  FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) AS x(job, after, until) JOIN job ON job.id = x.job
+INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload, catch_up, catch_up_window,
+                          phase, counted)
+SELECT job.schedule, job.id, x.after, coalesce(x.until, 'infinity'), job.tenant, job.spec, job.exclusive, job.payload,
+       x.catch_up, x.catch_up_window, x.phase, job.runs_left IS NOT NULL
+  FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::smallint[], $5::int[], $6::int[])
+       AS x(job, after, until, catch_up, catch_up_window, phase) JOIN job ON job.id = x.job
+ WHERE job.runs_left IS DISTINCT FROM 0
+
+-- :name reach_back
+-- Under the schedules' locks: how far back their jobs may want late instants. Hardly ever changes, so hardly ever writes.
+UPDATE schedule SET latest_within = greatest(schedule.latest_within, x.latest_within),
+                    all_within = greatest(schedule.all_within, x.all_within)
+  FROM (SELECT job.schedule, coalesce(max(x.catch_up_window) FILTER (WHERE x.catch_up = 1), 0) AS latest_within,
+               coalesce(max(x.catch_up_window) FILTER (WHERE x.catch_up = 2), 0) AS all_within
+          FROM unnest($1::bigint[], $2::smallint[], $3::int[]) AS x(job, catch_up, catch_up_window)
+          JOIN job ON job.id = x.job GROUP BY 1) AS x
+ WHERE schedule.id = x.schedule AND (schedule.latest_within < x.latest_within OR schedule.all_within < x.all_within)
 
 -- :name end_subscription
 -- Instants up to $2 stay with the old definition. If none of them is still to be fired, the row has done its work.
@@ -86,8 +113,8 @@ WITH past AS (
        AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
     RETURNING s.*
 )
-INSERT INTO past_subscription (schedule, job, after, until, tenant, closed)
-SELECT schedule, job, after, until, tenant, closed FROM past
+INSERT INTO past_subscription (schedule, job, after, until, tenant, closed, catch_up, catch_up_window)
+SELECT schedule, job, after, until, tenant, closed, catch_up, catch_up_window FROM past
 
 -- :name take_back_run
 -- The waiting run of a one-time job, unless it is ready or a worker has it; no row if so. One that has been tried has

@@ -20,17 +20,35 @@ SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS
 -- its run, as owners do: a gate read without the lock could close or open unseen, and the run would start while paused
 -- or stay blocked for ever. `state < 1` and not `= 0`, because that would invite the planner to walk all of run_due for
 -- every row: with 100,000 waiting runs a batch of 200 took 6 s.
-WITH due AS MATERIALIZED (
-    SELECT x.id, x.lane, x.rank, (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate
+-- A run of an exclusive job that has waited for its phase takes the job's only place now, or is skipped. If a rival takes
+-- it in the same moment, the unique index says so and the batch is tried again.
+WITH found AS MATERIALIZED (
+    SELECT x.id, x.lane, x.rank, job.gate, run.job, run.scheduled_at,
+           coalesce(job.exclusive AND run.origin = 0 AND run.occurrence > '-infinity', false) AS asks
       FROM unnest($1::bigint[], $2::int[], $3::bigint[]) AS x(id, lane, rank) JOIN run ON run.id = x.id
+      LEFT JOIN LATERAL (SELECT gate, exclusive FROM job WHERE job.id = run.job FOR KEY SHARE) AS job ON true
+), due AS MATERIALIZED (
+    SELECT id, lane, rank, gate, asks,
+           asks AND (row_number() OVER (PARTITION BY job, asks ORDER BY scheduled_at) > 1
+                     OR EXISTS (SELECT FROM run other WHERE other.job = found.job AND other.occurrence = '-infinity'
+                                                        AND other.origin = 0)) AS taken
+      FROM found
+), skipped AS (
+    DELETE FROM run USING due WHERE run.id = due.id AND run.state < 1 AND due.taken
+    RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec
+), told AS (
+    INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
+    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 8, 'the previous run was still going'
+      FROM skipped
 ), moved AS (
-    UPDATE run SET state = CASE WHEN due.gate = 1 THEN 2 ELSE 1 END, rank = due.rank
-      FROM due WHERE run.id = due.id AND run.state < 1
+    UPDATE run SET state = CASE WHEN due.gate = 1 THEN 2 ELSE 1 END, rank = due.rank,
+                   occurrence = CASE WHEN due.asks THEN '-infinity' ELSE run.occurrence END
+      FROM due WHERE run.id = due.id AND run.state < 1 AND NOT due.taken
     RETURNING run.id, run.state, due.lane, due.rank
 ), queued AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM moved WHERE state = 1
 )
-SELECT count(*) FROM moved
+SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM skipped)
 
 -- :name promote_timers
 -- As above: the job before its timer.

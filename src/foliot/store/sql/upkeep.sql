@@ -10,18 +10,19 @@ DELETE FROM idempotency WHERE created_at < statement_timestamp() - $1::interval
 DELETE FROM worker WHERE state = 2 AND seen_at < clock_timestamp() - interval '1 day'
 
 -- :name retire_ended_subscriptions
--- Once the cursor has passed their end and no firing is open, nothing of theirs will be fired again.
+-- Once the cursor has passed their end and no firing is open, nothing of theirs will be fired again. The bound keeps to
+-- the index of those that end at all.
 WITH past AS (
     DELETE FROM subscription s USING schedule c
-     WHERE c.id = s.schedule AND s.until < c.cursor
+     WHERE c.id = s.schedule AND s.until < c.cursor AND s.until < 'infinity'
        AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
     RETURNING s.*
 )
-INSERT INTO past_subscription (schedule, job, after, until, tenant, closed)
-SELECT schedule, job, after, until, tenant, closed FROM past
+INSERT INTO past_subscription (schedule, job, after, until, tenant, closed, catch_up, catch_up_window)
+SELECT schedule, job, after, until, tenant, closed, catch_up, catch_up_window FROM past
 
 -- :name remove_old_firings
-DELETE FROM firing WHERE closed_at < clock_timestamp() - interval '30 days'
+DELETE FROM firing WHERE closed_at < statement_timestamp() - interval '30 days'
 
 -- :name remove_past_subscriptions
 DELETE FROM past_subscription WHERE until < statement_timestamp() - interval '30 days'

@@ -1,0 +1,45 @@
+"""Jobs with jitter: each has its own place after the instant, always the same, and overlap is asked there."""
+
+from datetime import timedelta
+
+from foliot.domain.states import State
+from world import World
+
+MINUTE = timedelta(minutes=1)
+
+
+async def _promote(world: World, now) -> None:
+    while await world.promoter.run_once(now):
+        pass
+
+
+async def test_jitter_keeps_both_times_and_never_passes_the_next_instant(world: World):
+    jobs = [await world.job_id(every="PT1M", overlap="allow", jitter="PT1H") for _ in range(20)]
+    first = await world.next_at()
+    await world.fire(first)
+    rows = await world.sql("SELECT job, scheduled_at, due_at, state FROM run WHERE job = ANY ($1::bigint[])", jobs)
+    assert len(rows) == 20
+    assert {row["scheduled_at"] for row in rows} == {first}
+    assert {row["state"] for row in rows} == {State.SCHEDULED}
+    assert all(first <= row["due_at"] < first + MINUTE for row in rows)
+    await world.fire(first + MINUTE)
+    again = await world.sql("SELECT job, due_at FROM run WHERE scheduled_at = $1", first + MINUTE)
+    assert {row["job"]: row["due_at"] - MINUTE for row in again} == {row["job"]: row["due_at"] for row in rows}
+
+
+async def test_a_jittered_run_is_skipped_only_if_the_previous_is_going_when_its_own_time_comes(world: World):
+    job = await world.job_id(every="PT1M", jitter="PT30S")
+    first = await world.next_at()
+    worker = await world.worker()
+    await world.fire(first)
+    due = await world.value("SELECT due_at FROM run WHERE job = $1", job)
+    await _promote(world, due)
+    taken = await worker.claim()
+    await world.fire(first + MINUTE)  # still going at the nominal time: too early to tell
+    assert await world.count("run") == 2
+    await worker.settle(taken)
+    await _promote(world, due + MINUTE)
+    assert await world.count("history") == 1
+    await world.fire(first + 2 * MINUTE)
+    await _promote(world, due + 2 * MINUTE)
+    assert await world.value("SELECT array_agg(state) FROM history WHERE scheduled_at > $1", first) == [State.SKIPPED]
