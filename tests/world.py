@@ -14,6 +14,7 @@ from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.control import Control
 from foliot.services.fire import Firer
 from foliot.services.insights import Insights, draft_again, job_view
+from foliot.services.ledger import Ledger
 from foliot.services.promote import Promoter
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
@@ -49,6 +50,7 @@ class World:
         self.control = Control(database, self.specs, self.hints.append)
         self.submitter = Submitter(database, self.hints.append)
         self.insights = Insights(database)
+        self.ledger = Ledger(database)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

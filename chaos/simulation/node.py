@@ -24,6 +24,7 @@ from foliot.services.fire import Firer
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
+from foliot.services.ledger import Ledger
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.submit import Submitter
@@ -167,7 +168,9 @@ class ApiNode(Node):
         hints = Hints(partial(notify, database.line(hot=False)))
         specs = SpecBook(database)
         submitter = Submitter(database, hints.give)
-        services = Services(Control(database, specs, hints.give), Insights(database), submitter, specs)
+        services = Services(
+            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs
+        )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:
             group.create_task(submitter.run())

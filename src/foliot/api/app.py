@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import jobs, problems, runs, schedules
+from foliot.api import jobs, ledger, problems, runs, schedules
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -21,7 +21,12 @@ from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
 
-OPERATIONS: Final[tuple[Operation, ...]] = (*jobs.OPERATIONS, *runs.OPERATIONS, *schedules.OPERATIONS)
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *ledger.OPERATIONS,
+    *jobs.OPERATIONS,
+    *runs.OPERATIONS,
+    *schedules.OPERATIONS,
+)
 
 
 def build(services: Services, tenants: Tenants, health: Health, gauges: Gauges) -> Starlette:

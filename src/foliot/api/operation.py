@@ -8,6 +8,7 @@ import msgspec
 from foliot.api.reading import SMALL
 from foliot.services.control import Control
 from foliot.services.insights import Insights
+from foliot.services.ledger import Ledger
 from foliot.services.submit import Submitter
 from foliot.store.specs import SpecBook
 
@@ -24,6 +25,7 @@ class Services(NamedTuple):
 
     control: Control
     insights: Insights
+    ledger: Ledger
     submitter: Submitter
     specs: SpecBook
 

@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.ledger import occurrences
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
@@ -198,3 +199,6 @@ def _show(values: dict[str, Any], *, json: bool) -> None:
         last = values["lastRun"]
         summary = last and f"{last['runId']} {last['status']}, {instant(last['finishedAt'])} UTC"
         record({**values, "lastRun": summary})
+
+
+job.add_command(occurrences)

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "bench": "foliot.cli.bench:bench",
     "job": "foliot.cli.jobs:job",
     "run": "foliot.cli.runs:run",
+    "gaps": "foliot.cli.ledger:gaps",
     "schedule": "foliot.cli.schedules:schedule",
 }
 

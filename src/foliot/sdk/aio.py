@@ -132,6 +132,16 @@ class AsyncFoliot:
         page = await self.request(calls.get("runs", run, "attempts", **query))
         return Items(page["items"], page["nextCursor"])
 
+    async def list_occurrences(self, job: str, **query: Any) -> Items[dict[str, Any]]:
+        """Every fire time of a job and what became of it, newest first: `since`, `until`, `status`, `limit`."""
+        page = await self.request(calls.get("jobs", job, "occurrences", **calls.span(query)))
+        return Items(page["items"], page["nextCursor"])
+
+    async def list_gaps(self, **query: Any) -> Items[dict[str, Any]]:
+        """Fire times that jobs went without, newest first: `since`, `until`, `limit`."""
+        page = await self.request(calls.get("gaps", **calls.span(query)))
+        return Items(page["items"], page["nextCursor"])
+
     async def _submitted(self, request: Request) -> AsyncRun:
         return AsyncRun({**await self.request(request), "status": "pending"}, self._read)
 

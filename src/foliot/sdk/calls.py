@@ -55,8 +55,12 @@ def get(*parts: str, **query: Any) -> Request:
 
 
 def preview(timing: dict[str, Any]) -> Request:
-    instants = {name: rfc3339(value) for name, value in timing.items() if isinstance(value, datetime)}
-    return Request("GET", path("schedules", verb=":preview", **{**timing, **instants}))
+    return Request("GET", path("schedules", verb=":preview", **span(timing)))
+
+
+def span(query: dict[str, Any]) -> dict[str, Any]:
+    """A query whose instants may be datetimes."""
+    return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in query.items()}
 
 
 def _body(values: Mapping[str, Any]) -> bytes:

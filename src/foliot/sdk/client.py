@@ -117,6 +117,16 @@ class Foliot:
         page = self.request(calls.get("runs", run, "attempts", **query))
         return Items(page["items"], page["nextCursor"])
 
+    def list_occurrences(self, job: str, **query: Any) -> Items[dict[str, Any]]:
+        """Every fire time of a job and what became of it, newest first: `since`, `until`, `status`, `limit`."""
+        page = self.request(calls.get("jobs", job, "occurrences", **calls.span(query)))
+        return Items(page["items"], page["nextCursor"])
+
+    def list_gaps(self, **query: Any) -> Items[dict[str, Any]]:
+        """Fire times that jobs went without, newest first: `since`, `until`, `limit`."""
+        page = self.request(calls.get("gaps", **calls.span(query)))
+        return Items(page["items"], page["nextCursor"])
+
     def _submitted(self, request: Request) -> Run:
         return Run({**self.request(request), "status": "pending"}, self._read)
 

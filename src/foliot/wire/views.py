@@ -145,6 +145,29 @@ class Problem(msgspec.Struct, kw_only=True):
     errors: list[FieldError] = []
 
 
+class OccurrenceView(msgspec.Struct, kw_only=True, rename="camel"):
+    """One nominal fire time of a job and what became of it."""
+
+    at: Instant
+    status: str
+    reason: str | None
+    run_id: str | None
+    run_status: str | None
+    due_at: Instant | None
+
+
+class GapView(msgspec.Struct, kw_only=True, rename="camel"):
+    """Fire times, from the first to the last, that so many jobs went without; one of the jobs by name."""
+
+    first: Instant
+    last: Instant
+    instants: int
+    jobs: int
+    job_id: str
+    name: str
+    noticed_at: Instant
+
+
 class FireView(msgspec.Struct):
     """One fire to come: when, what the schedule's wall clock shows then, and whether it changes on that day."""
 

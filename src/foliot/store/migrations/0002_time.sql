@@ -45,3 +45,4 @@ CREATE FUNCTION catches_up(mode smallint, within integer, until timestamptz, at 
     RETURN late_through IS NULL
         OR (extract(epoch FROM opened_at - at) <= within
             AND (mode = 2 OR (mode = 1 AND (following IS NULL OR following > least(late_through, until)))));
+CREATE INDEX past_subscription_of_schedule ON past_subscription (schedule, until);

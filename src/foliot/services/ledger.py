@@ -1,0 +1,167 @@
+"""The occurrence ledger: what became of every nominal fire time, and where there are gaps."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby, islice
+from typing import Final
+
+from foliot.domain.errors import InvalidField, NotFound
+from foliot.domain.ids import encode, first_id_at
+from foliot.domain.jitter import LONGEST as LONGEST_JITTER
+from foliot.domain.misfire import GRACE
+from foliot.domain.occurrence import Fate, Firing, Occurrence, Stretch, newest_first, occurrence
+from foliot.domain.schedule import gap, parse_key
+from foliot.domain.states import STATUS_OF
+from foliot.store import ledger, reading
+from foliot.store.database import Connection, Database
+from foliot.store.jobs import clock
+from foliot.store.ledger import GapRow, Record
+from foliot.wire.codec import rfc3339
+from foliot.wire.views import GapView, OccurrenceView, Page
+
+KEPT: Final = timedelta(days=30)
+"""How long the records of firings are kept."""
+MOST_LOOKED_AT: Final = 10_000
+"""Instants that one call looks at while it searches for those of a fate; the page's cursor goes on from there."""
+_BATCH: Final = 500
+_MARGIN: Final = timedelta(minutes=1)
+_LAST_SCHEDULE: Final = 2**63 - 1
+
+
+class Ledger:
+    """Reads for one tenant at a time; another tenant's job is answered like one that never was."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def occurrences(
+        self,
+        tenant: int,
+        job: int,
+        *,
+        since: datetime | None,
+        until: datetime | None,
+        status: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> Page[OccurrenceView]:
+        """Newest first, from `since` (30 days ago if not said) to `until` (now)."""
+        wanted = _fate(status)
+        async with self._database.connection() as connection:
+            if await reading.find_job(connection, tenant, job) is None:
+                raise NotFound("there is no such job")
+            now = await clock(connection)
+            end = until or now if cursor is None else _instant(cursor) - datetime.resolution
+            owned = await ledger.stretches(connection, job, max(since or now - KEPT, now - KEPT), end)
+            instants = _instants(owned)
+            found: list[Occurrence] = []
+            last, looked = end, 0
+            while len(found) <= limit and looked < MOST_LOOKED_AT and (batch := list(islice(instants, _BATCH))):
+                told = await self._tell(connection, job, batch, now)
+                found += [each for each in told if wanted is None or each.fate is wanted]
+                last, looked = batch[-1][0], looked + len(batch)
+        if len(found) > limit:
+            return Page([_view(each) for each in found[:limit]], rfc3339(found[limit - 1].at))
+        return Page([_view(each) for each in found], rfc3339(last) if looked >= MOST_LOOKED_AT else None)
+
+    async def gaps(
+        self, tenant: int, *, since: datetime | None, until: datetime | None, limit: int, cursor: str | None
+    ) -> Page[GapView]:
+        """Where instants were missed or came up too late for some of the tenant's jobs, newest first."""
+        async with self._database.connection() as connection:
+            now = await clock(connection)
+        first, last = since or now - KEPT, until or now
+        rows = await ledger.gaps(self._database, tenant, first, last, _below(cursor, last), limit + 1)
+        more = len(rows) > limit
+        return Page(
+            [_gap_view(row) for row in rows[:limit]],
+            f"{rfc3339(rows[limit - 1].at)}.{rows[limit - 1].schedule}" if more else None,
+        )
+
+    async def _tell(
+        self, connection: Connection, job: int, batch: Sequence[tuple[datetime, Stretch]], now: datetime
+    ) -> list[Occurrence]:
+        records: dict[int, list[Record]] = {}
+        for schedule, group in groupby(batch, key=lambda each: each[1].schedule):
+            instants = [at for at, _ in group]
+            records[schedule] = records.get(schedule, []) + await ledger.firings_of(
+                connection, schedule, instants[-1], instants[0]
+            )
+        spans = [(batch[-1][0] - _MARGIN, batch[0][0] + GRACE + LONGEST_JITTER + _MARGIN)]
+        spans += [
+            (record.firing.opened_at - _MARGIN, record.closed_at + _MARGIN)
+            for found in records.values()
+            for record in found
+            if record.firing.late
+        ]
+        ids = [(first_id_at(low), first_id_at(high)) for low, high in spans]
+        runs = await ledger.traces(connection, job, [at for at, _ in batch], ids)
+        return [
+            occurrence(at, stretch, runs.get(at), _covering(records.get(stretch.schedule, ()), at), now)
+            for at, stretch in batch
+        ]
+
+
+def _instants(owned: Sequence[tuple[str, Stretch]]) -> Iterator[tuple[datetime, Stretch]]:
+    for key, stretch in owned:
+        recurrence = parse_key(key)
+        for at in newest_first(recurrence, stretch.after, stretch.until):
+            yield at, stretch
+
+
+def _covering(records: Sequence[Record], at: datetime) -> Firing | None:
+    return next((record.firing for record in records if record.at <= at <= record.through), None)
+
+
+def _view(each: Occurrence) -> OccurrenceView:
+    trace = each.trace
+    has_run = trace is not None and each.fate is Fate.FIRED
+    return OccurrenceView(
+        at=each.at,
+        status=each.fate,
+        reason=each.reason,
+        run_id=encode("run", trace.run) if trace is not None and has_run else None,
+        run_status=STATUS_OF[trace.state] if trace is not None and has_run else None,
+        due_at=trace.due_at if trace is not None and has_run else None,
+    )
+
+
+def _gap_view(row: GapRow) -> GapView:
+    found = gap(parse_key(row.key), row.at - datetime.resolution, row.through, most=10_000)
+    return GapView(
+        first=row.at,
+        last=row.at if found is None else found.last,
+        instants=1 if found is None else found.count,
+        jobs=row.jobs,
+        job_id=encode("job", row.job),
+        name=row.name,
+        noticed_at=row.opened_at,
+    )
+
+
+def _fate(word: str | None) -> Fate | None:
+    if word is None:
+        return None
+    try:
+        return Fate(word)
+    except ValueError:
+        raise InvalidField("status", f"no occurrence has the status {word[:40]!r}", f"one of {sorted(Fate)}") from None
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
+    return found
+
+
+def _below(cursor: str | None, last: datetime) -> tuple[datetime, int]:
+    if cursor is None:
+        return last, _LAST_SCHEDULE
+    text, _, schedule = cursor.rpartition(".")
+    if not (schedule.isascii() and schedule.isdigit() and len(schedule) < 19):
+        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
+    return _instant(text), int(schedule)
