@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -129,17 +130,32 @@ def fires(
     fields, zone = parse(expression), ZoneInfo(zone_name)
     offset = _steady_offset(zone_name, after, until)
     if offset is not None:
-        shift = timedelta(seconds=offset)
-        found = fields.readings(_naive(after + 1) + shift, _naive(until) + shift)
-        return tuple(_seconds(reading.replace(tzinfo=UTC)) - offset for reading in found)
+        return tuple(_steady(fields, offset, after, until))
     if fields.elapsed:
-        moments = range(after + 1, until + 1)
-        return tuple(at for at in moments if fields.shows(datetime.fromtimestamp(at, zone)))
+        return tuple(_shown(fields, zone, after, until))
     first, last = (datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in (after, until))
     margin = timedelta(seconds=_LARGEST_SHIFT)
     readings = fields.readings(first - margin, last + margin)
     instants = {at for reading in readings for at in _showings(zone, reading, gap, fold)}
     return tuple(sorted(at for at in instants if after < at <= until))
+
+
+def _steady(fields: Fields, offset: int, after: int, until: int) -> Iterator[int]:
+    shift = timedelta(seconds=offset)
+    for reading in fields.readings(_naive(after + 1) + shift, _naive(until) + shift):
+        yield _seconds(reading.replace(tzinfo=UTC)) - offset
+
+
+def _shown(fields: Fields, zone: ZoneInfo, after: int, until: int) -> Iterator[int]:
+    """Whenever the clock shows a match: second by second in an hour in which it changes, by its offset elsewhere."""
+    probes = [(at, _offset(zone, at)) for at in (*range(after, until, 3600), until)]
+    steady_since = after
+    for (start, one), (end, other) in pairwise(probes):
+        if one != other:
+            yield from _steady(fields, one, steady_since, start)
+            yield from (at for at in range(start + 1, end + 1) if fields.shows(datetime.fromtimestamp(at, zone)))
+            steady_since = end
+    yield from _steady(fields, probes[-1][1], steady_since, until)
 
 
 def _values(terms: list[str], low: int, high: int, names: list[str] | None = None) -> frozenset[int]:
@@ -180,9 +196,12 @@ def _steady_offset(zone_name: str, after: int, until: int) -> int | None:
     """The zone's offset, if its clocks are not changed anywhere near the window."""
     zone = ZoneInfo(zone_name)
     probes = range(after - _LARGEST_SHIFT, until + _LARGEST_SHIFT + 3600, 3600)
-    offsets = {datetime.fromtimestamp(at, zone).utcoffset() for at in probes}
-    only = offsets.pop()
-    return None if offsets or only is None else int(only.total_seconds())
+    offsets = {_offset(zone, at) for at in probes}
+    return offsets.pop() if len(offsets) == 1 else None
+
+
+def _offset(zone: ZoneInfo, at: int) -> int:
+    return int((datetime.fromtimestamp(at, zone).utcoffset() or timedelta()).total_seconds())
 
 
 def _showings(zone: ZoneInfo, reading: datetime, gap: str, fold: str) -> list[int]:

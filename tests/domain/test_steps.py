@@ -82,6 +82,13 @@ def test_a_day_keeps_the_time_of_day_and_24_hours_do_not():
     assert fires(elapsed, anchor, 3) == [utc(2026, 3, 28, 8), utc(2026, 3, 29, 8), utc(2026, 3, 30, 8)]
 
 
+@pytest.mark.parametrize("micros", [1, 500_000, 999_999])
+def test_an_anchor_between_two_seconds_finds_the_end_of_a_gap(micros):
+    anchor = utc(2026, 3, 28, 1, 0, 0, micros)  # two in Berlin, and a little
+    daily = repeating(parse_step("P1D", "every"), "Europe/Berlin", anchor)
+    assert fires(daily, anchor, 2) == [utc(2026, 3, 29, 1), utc(2026, 3, 30, 0, 0, 0, micros)]
+
+
 def test_without_an_anchor_they_begin_with_the_first_of_a_month_or_of_a_day_in_the_zone():
     monthly = repeating(parse_step("P1M", "every"), "Europe/Berlin", None)
     assert fires(monthly, utc(2026, 2, 15), 2) == [utc(2026, 2, 28, 23), utc(2026, 3, 31, 22)]

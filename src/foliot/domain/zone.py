@@ -12,7 +12,7 @@ from foliot.domain.errors import InvalidField
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 _OF_THE_MACHINE: Final = frozenset({"localtime", "Factory"})  # files in the zone folder that name no place
 _SECOND: Final = timedelta(seconds=1)
-_PROBE: Final = timedelta(days=7)  # no zone has gone there and back again within a week
+_PROBE: Final = timedelta(days=3)  # Recife went there and back within 7 days less an hour in 2000, no zone was faster
 
 
 def check_zone(name: str, field: str = "timezone") -> ZoneInfo:
@@ -48,6 +48,8 @@ def first_showing(zone: ZoneInfo, reading: datetime) -> datetime:
 
 
 def _bisected(zone: ZoneInfo, offset: timedelta, same: datetime, other: datetime) -> datetime:
+    # Clocks change at whole seconds; ends with fractions would never come within one second of each other.
+    same, other = same.replace(microsecond=0), other.replace(microsecond=0)
     while other - same > _SECOND:
         middle = same + (other - same) // 2
         middle = middle.replace(microsecond=0)
