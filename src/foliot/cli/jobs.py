@@ -40,6 +40,10 @@ def dst_option(gap: str | None, fold: str | None) -> dict[str, str] | None:
     return {name: value for name, value in (("gap", gap), ("fold", fold)) if value is not None} or None
 
 
+def catch_up_option(mode: str | None, window: str | None) -> dict[str, str] | None:
+    return {name: value for name, value in (("mode", mode), ("window", window)) if value is not None} or None
+
+
 def definition(command: Any) -> Any:
     """The options that create and edit share."""
     options = [
@@ -54,6 +58,13 @@ def definition(command: Any) -> Any:
         click.option("--when", help='In plain words, for example "every weekday at 9:00".'),
         click.option("--at", "schedule_at", help="Instant of a one-time job, for example 2026-12-24T18:00:00Z."),
         click.option("--ends-at", help="No fire after this instant."),
+        click.option(
+            "--catch-up",
+            type=click.Choice(["all", "latest", "none"]),
+            help="Which fire times are run that come up late.",
+        ),
+        click.option("--catch-up-window", metavar="DURATION", help="How late they may come up; usually PT1H."),
+        click.option("--jitter", metavar="DURATION", help="Start at a place of its own so long after the fire time."),
         click.option("--priority", help="critical, high, normal, low or bulk."),
         click.option("--queue", help="Queue whose workers run it."),
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
@@ -74,6 +85,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
             raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
     payload = payload_option(values.pop("payload", None))
     values["dst"] = dst_option(values.pop("gap", None), values.pop("fold", None))
+    values["catch_up"] = catch_up_option(values.pop("catch_up", None), values.pop("catch_up_window", None))
     given = {name: value for name, value in values.items() if value is not None}
     if labels:
         given["labels"] = dict(label.split("=", 1) for label in labels)
