@@ -76,7 +76,8 @@ SELECT spec.lane, s.tenant, CASE WHEN f.late_through IS NULL THEN spec.priority 
   JOIN spec ON spec.id = s.spec
   JOIN tenant ON tenant.id = s.tenant
  WHERE (s.phase = 0 OR f.late_through IS NOT NULL)
-   AND catches_up(s.catch_up, s.catch_up_window, s.until, f.at, f.opened_at, f.following, f.late_through)
+   AND (f.late_through IS NULL
+        OR catches_up(s.catch_up, s.catch_up_window, s.until, f.at, f.opened_at, f.following, f.late_through))
  GROUP BY 1, 2, 3, 4
 
 -- :name lock_to_fire
@@ -92,8 +93,10 @@ SELECT id FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPD
 -- Makes the runs of these firings' next jobs. A job whose exclusive run is still going conflicts on run_occurrence; it
 -- waits for a settle in mid-transaction, and what was not inserted is recorded as skipped. A job that nobody reserved a
 -- rank for (it turned up since) is left to promote, which ranks it; so is one that waits for its phase, and whether its
--- previous run is still going is asked then. Jobs that have used up their runs are no members any more: their rows are
+-- previous run is still going is asked then. Jobs that have used up their runs do not fire any more: their rows are
 -- locked, because another schedule may fire an older definition of the same job.
+-- What was made is asked for by NOT IN, which is a hashed lookup whatever the planner believes: it knows nothing of how
+-- many rows these steps give, and with joins it chose loops, 1.4 s instead of 40 ms for 2,000 jobs.
 WITH target AS MATERIALIZED (
     SELECT f.schedule, f.at, x.done, x.upto, x.is_last, f.opened_at, f.following, f.late_through
       FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[], $5::boolean[])
@@ -105,52 +108,58 @@ WITH target AS MATERIALIZED (
     SELECT t.schedule, t.at, t.following, s.job, s.tenant, s.spec, s.exclusive, s.closed, s.payload, s.phase, s.counted,
            spec.lane, CASE WHEN t.late_through IS NULL THEN spec.priority ELSE 4 END AS priority,
            s.phase > 0 AND t.late_through IS NULL AS waits,
-           catches_up(s.catch_up, s.catch_up_window, s.until, t.at, t.opened_at, t.following, t.late_through) AS wanted,
+           t.late_through IS NULL OR catches_up(s.catch_up, s.catch_up_window, s.until, t.at, t.opened_at, t.following,
+                                                t.late_through) AS wanted,
            CASE WHEN s.counted THEN (SELECT runs_left FROM job WHERE job.id = s.job FOR NO KEY UPDATE) END AS runs_left
       FROM target t
       JOIN subscription s ON s.schedule = t.schedule AND s.job > t.done AND s.job <= t.upto
                          AND s.after < t.at AND s.until >= t.at
       JOIN spec ON spec.id = s.spec
-), member AS MATERIALIZED (
+), placed AS (
     SELECT o.*, o.wanted AND o.runs_left IS DISTINCT FROM 0 AS fires,
            $6::bigint + row_number() OVER (ORDER BY o.at, o.job) - 1 AS id,
-           row_number() OVER (PARTITION BY o.lane, o.tenant, o.priority, o.waits, o.wanted AND o.runs_left IS DISTINCT FROM 0
-                              ORDER BY o.at, o.job) AS place
+           row_number() OVER (PARTITION BY o.lane, o.tenant, o.priority, o.waits,
+                                           o.wanted AND o.runs_left IS DISTINCT FROM 0 ORDER BY o.at, o.job) AS place
       FROM owner o
+), member AS MATERIALIZED (
+    SELECT p.*, flow.base + flow.step * p.place AS rank
+      FROM placed p
+      LEFT JOIN unnest($7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[])
+           AS flow(lane, tenant, priority, base, step)
+        ON flow.lane = p.lane AND flow.tenant = p.tenant AND flow.priority = p.priority AND NOT p.waits
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload)
     SELECT m.id, m.job, 0, CASE WHEN m.exclusive AND NOT m.waits THEN '-infinity' ELSE m.at END, m.at,
            CASE WHEN m.waits THEN least(m.at + m.phase * interval '1 millisecond', m.following - interval '1 millisecond')
                 ELSE m.at END,
-           coalesce(flow.base + flow.step * m.place, 0), m.tenant, m.spec, (flow.base IS NOT NULL)::int, m.payload
+           coalesce(m.rank, 0), m.tenant, m.spec, (m.rank IS NOT NULL)::int, m.payload
       FROM member m
-      LEFT JOIN unnest($7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::bigint[])
-           AS flow(lane, tenant, priority, base, step)
-        ON flow.lane = m.lane AND flow.tenant = m.tenant AND flow.priority = m.priority AND NOT m.waits
      WHERE m.fires AND NOT m.closed
      ORDER BY m.job
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
-    RETURNING id, rank, state
+    RETURNING id
+), fate AS MATERIALIZED (
+    SELECT m.*, m.fires AND m.id NOT IN (SELECT id FROM made) AS skips FROM member m
 ), queued AS (
-    INSERT INTO ready (lane, rank, run)
-    SELECT m.lane, made.rank, made.id FROM made JOIN member m ON m.id = made.id WHERE made.state = 1
+    INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM fate WHERE fires AND NOT skips AND rank IS NOT NULL
 ), skipped AS (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
-    SELECT m.id, m.job, m.at, m.at, clock_timestamp(), m.tenant, m.spec, 0, 0, 8,
-           CASE WHEN m.closed THEN 'the job was paused or cancelled' ELSE 'the previous run was still going' END
-      FROM member m LEFT JOIN made ON made.id = m.id WHERE made.id IS NULL AND m.fires
+    SELECT id, job, at, at, clock_timestamp(), tenant, spec, 0, 0, 8,
+           CASE WHEN closed THEN 'the job was paused or cancelled' ELSE 'the previous run was still going' END
+      FROM fate WHERE skips
 ), spent AS (
     UPDATE job SET runs_left = greatest(job.runs_left - used.runs, 0)
-      FROM (SELECT m.job, count(*) AS runs FROM made JOIN member m ON m.id = made.id WHERE m.counted GROUP BY 1) AS used
+      FROM (SELECT job, count(*) AS runs FROM fate WHERE counted AND fires AND NOT skips GROUP BY 1) AS used
      WHERE job.id = used.job
     RETURNING job.id, job.runs_left
 ), ended AS (
-    UPDATE subscription s SET until = m.at FROM spent JOIN member m ON m.job = spent.id
-     WHERE spent.runs_left = 0 AND s.job = m.job AND s.schedule = m.schedule AND s.after < m.at AND s.until >= m.at
+    UPDATE subscription s SET until = m.at FROM fate m
+     WHERE m.counted AND m.job IN (SELECT id FROM spent WHERE runs_left = 0)
+       AND s.job = m.job AND s.schedule = m.schedule AND s.after < m.at AND s.until >= m.at
 ), counted AS (
-    SELECT m.schedule, m.at, count(made.id) AS fired, count(*) FILTER (WHERE m.fires) - count(made.id) AS skipped,
-           count(*) FILTER (WHERE NOT m.wanted) AS passed_over
-      FROM member m LEFT JOIN made ON made.id = m.id GROUP BY 1, 2
+    SELECT schedule, at, count(*) FILTER (WHERE fires AND NOT skips) AS fired, count(*) FILTER (WHERE skips) AS skipped,
+           count(*) FILTER (WHERE NOT wanted) AS passed_over
+      FROM fate GROUP BY 1, 2
 ), done AS (
     SELECT t.schedule, t.at, t.upto, t.done, t.is_last, coalesce(c.fired, 0) AS fired, coalesce(c.skipped, 0) AS skipped,
            coalesce(c.passed_over, 0) AS passed_over, t.is_last AND t.done = 0 AND t.late_through IS NULL
