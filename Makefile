@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-peers chaos mutants simulate lock format clean
+.PHONY: help up test check bench bench-peers chaos mutants schedulers simulate lock format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lo
 
 mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notice each (ONLY=fence-off, SEED=7)
 	@$(BIN)/python -m chaos.mutants $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+schedulers: SECONDS = 300
+schedulers: $(TOOLS)  ## kill and stop three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)
+	@$(BIN)/python -m chaos.schedulers --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real database (SEEDS=200, FIRST=1, SEED=7: that one again)
 	@$(BIN)/python -m chaos.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) \

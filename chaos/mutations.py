@@ -157,8 +157,10 @@ _REAPER_WITHOUT_RECHECK = Mutant(
     (
         Edit(
             "store/sql/fleet.sql",
-            "UPDATE worker SET state = 2 WHERE state IN (0, 1) AND seen_at < clock_timestamp() - $1::interval"
-            " RETURNING id\n",
+            "UPDATE worker SET state = 2\n"
+            " WHERE state IN (0, 1) AND (seen_at < clock_timestamp() - $1::interval"
+            " OR seen_at > clock_timestamp() + $1::interval)\n"
+            "RETURNING id\n",
             "UPDATE worker SET state = 2 FROM unnest($2::bigint[], $3::timestamptz[]) AS x(id, seen_at)\n"
             " WHERE worker.id = x.id AND state IN (0, 1) AND x.seen_at < clock_timestamp() - $1::interval\n"
             "RETURNING worker.id\n\n"
@@ -176,7 +178,7 @@ _REAPER_WITHOUT_RECHECK = Mutant(
         ),
         Edit(
             "services/reap.py",
-            "if self._may_judge(up) and up >= self._lease and (dead := await bury(self._line, self._lease)):",
+            "if self._may_judge(up) and not just_started and (dead := await bury(self._line, self._lease)):",
             "if dead := await bury(self._line, self._lease):",
         ),
     ),
@@ -211,10 +213,10 @@ _NODE_CLOCK = Mutant(
         ),
         Edit(
             "services/promote.py",
-            '        return await self._promote("runs", now) + await self._promote("timers", now)\n',
+            '        return await self._promote("runs", now, look) + await self._promote("timers", now, look)\n',
             "        from datetime import UTC\n\n"
             "        now = now or datetime.now(UTC)\n"
-            '        return await self._promote("runs", now) + await self._promote("timers", now)\n',
+            '        return await self._promote("runs", now, look) + await self._promote("timers", now, look)\n',
         ),
     ),
     _CLOCKS,

@@ -35,12 +35,13 @@ _WIPE: Final = (
         f"DELETE FROM {table}"  # noqa: S608 - our own names
         for table in (
             "claim", "worker", "subscription", "past_subscription", "firing", "job", "schedule", "history",
-            "dead_letter", "idempotency", "flow", "spec", "lane",
+            "dead_letter", "idempotency", "flow", "spec", "lane", "scheduler", "shard", "clock",
         )
     ),
 )  # fmt: skip
 # Rows are then put where they would be in a new database: of two that are due at once the first on disk comes first.
 _VACUUM: Final = f"VACUUM (TRUNCATE) {', '.join(statement.split()[2] for statement in _WIPE)}"
+_REFILL: Final = ("INSERT INTO shard (shard) SELECT generate_series(0, 255)", "INSERT INTO clock DEFAULT VALUES")
 _UNDISTURBED: Final = """
 DO $$ DECLARE each regclass; BEGIN
     FOR each IN SELECT oid FROM pg_class WHERE relnamespace = 'foliot'::regnamespace AND relkind = 'r' LOOP
@@ -124,6 +125,8 @@ class Ground:
             await self._admin.fetch(_RESTART)
             await self._admin.execute(_VACUUM)
             await self.tell_time()
+            for statement in _REFILL:
+                await self._admin.execute(statement)
             await self.restarted(ago=3_600)
 
     async def restarted(self, *, ago: float = 0.0) -> None:

@@ -25,6 +25,7 @@ from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
+from foliot.services.membership import Membership
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.submit import Submitter
@@ -196,13 +197,19 @@ class SchedulerNode(Node):
             pass
 
         ready = partial(hints.give, READY)
-        chance = self.chance.random
+        chance, clock = self.chance.random, self.world.loop.time
+        membership = Membership(database, self.chance.getrandbits(62), self.boot, clock)
+
+        def shards() -> frozenset[int]:
+            return membership.shards
+
         async with asyncio.TaskGroup() as group:
             group.create_task(hints.run())
             group.create_task(repeat(Listener(database, DUE, wake), stop, asyncio.Event(), nothing, chance))
-            group.create_task(repeat(Firer(database), stop, wake_firer, ready, chance))
-            group.create_task(repeat(Promoter(database), stop, wake_promoter, ready, chance))
-            reaper = Reaper(database, LEASE, self.world.loop.time, LEASE / 5)
+            group.create_task(repeat(membership, stop, asyncio.Event(), wake, chance))
+            group.create_task(repeat(Firer(database, shards=shards, clock=clock), stop, wake_firer, ready, chance))
+            group.create_task(repeat(Promoter(database, shards, clock), stop, wake_promoter, ready, chance))
+            reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), nothing, chance))
 

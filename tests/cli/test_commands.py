@@ -15,7 +15,9 @@ import pytest
 from cli.conftest import Shell
 from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
+from foliot.services.membership import Membership
 from foliot.services.tenants import Tenants
+from foliot.store.database import Database
 from sdk.serving import Served
 from world import World
 
@@ -142,8 +144,31 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     shell.environment["FOLIOT_DATABASE_URL"] = dsn
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
-    assert {finding["what"] for finding in findings} == {"python", "postgres programs", "home", "database", "api"}
-    assert (await shell("doctor")).count("ok ") == 5
+    looked_at = {"python", "postgres programs", "home", "database", "schedulers", "api"}
+    assert {finding["what"] for finding in findings} == looked_at
+    assert (await shell("doctor")).count("ok ") == 6
+
+
+async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, database: Database):
+    shell.environment["FOLIOT_DATABASE_URL"] = dsn
+    assert "ok schedulers: none runs, so nothing fires: start `foliot scheduler`" in _plain(await shell("doctor"))
+    membership = Membership(database, 1, "here:7")
+    await membership.run_once()
+    assert "here:7 looks after 256 of 256 shards (epoch 1)" in await shell("doctor")
+    await membership.close()
+
+
+async def test_the_doctor_finds_a_clock_that_was_set_back(shell: Shell, dsn: str, database: Database):
+    shell.environment["FOLIOT_DATABASE_URL"] = dsn
+    async with database.connection() as connection:
+        await connection.execute("UPDATE clock SET latest = clock_timestamp() + interval '1 hour'")
+    said = await shell("doctor", code=1)
+    assert "the database's clock was set back and is 3," in said
+    assert "look at the time source of the database's machine" in said
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 async def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(lost: Shell, folder: Path, empty_dsn: str):

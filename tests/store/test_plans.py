@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from conftest import with_name
+from foliot.domain.misfire import GRACE
 from foliot.kit.postgres import PostgresServer
 from foliot.store.database import Line
 from plans import explain
@@ -102,32 +103,60 @@ async def test_a_claim_pops_the_head_of_the_order(line: Line):
     assert plan.rows_read("run") <= 3 * BATCH
 
 
+SOME = list(range(0, 256, 3))
+"""The shards that one of three schedulers looks after."""
+
+
 async def test_due_runs_are_found_at_the_head_of_their_index(line: Line):
-    plan = await explain(line, "due_runs", datetime(2100, 1, 1, tzinfo=UTC), BATCH)
+    plan = await explain(line, "due_runs", datetime(2100, 1, 1, tzinfo=UTC), BATCH, None, None)
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_due"}
     assert plan.rows_read("run") <= 3 * BATCH
 
 
 async def test_due_timers_are_found_at_the_head_of_their_index(line: Line):
-    plan = await explain(line, "due_timers", datetime(2100, 1, 1, tzinfo=UTC), BATCH)
+    plan = await explain(line, "due_timers", datetime(2100, 1, 1, tzinfo=UTC), BATCH, None, None)
     assert plan.whole_scans() == set()
     assert plan.indexes("timer") == {"timer_due"}
     assert plan.rows_read("timer") <= 3 * BATCH
 
 
+@pytest.mark.parametrize(
+    ("statement", "table", "index"), [("due_runs", "run", "run_due"), ("due_timers", "timer", "timer_due")]
+)
+async def test_of_what_is_due_in_others_shards_only_what_lies_between_is_read(
+    line: Line, statement: str, table: str, index: str
+):
+    plan = await explain(line, statement, datetime(2100, 1, 1, tzinfo=UTC), BATCH, SOME, None)
+    assert plan.whole_scans() == set()
+    assert plan.indexes(table) == {index}
+    assert plan.rows_read(table) <= 5 * BATCH
+
+
+async def test_due_schedules_of_ones_shards_are_found_at_the_head_of_their_index(calm: Line):
+    plan = await explain(calm, "due_schedules", datetime(2100, 1, 1, tzinfo=UTC), BATCH, GRACE, BATCH, SOME, None)
+    assert plan.indexes("schedule") == {"schedule_due"}
+    assert plan.rows_read("schedule") <= 4 * BATCH
+    plan = await explain(calm, "next_fire", SOME)
+    assert plan.indexes("schedule") == {"schedule_due"}
+    assert plan.rows_read("schedule") <= 20
+
+
 @pytest.mark.parametrize(("statement", "table"), [("due_runs", "run"), ("due_timers", "timer")])
 async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: str):
-    plan = await explain(line, statement, None, BATCH)
-    assert plan.rows_read(table) == 0
+    for reach in ((None, None), (SOME, None), (SOME, timedelta(seconds=10))):
+        plan = await explain(line, statement, None, BATCH, *reach)
+        assert plan.rows_read(table) == 0
     assert plan.pages_read < 20
 
 
 @pytest.mark.parametrize(
     ("statement", "table", "arguments"),
     [
-        ("due_schedules", "schedule", [None, BATCH, timedelta(seconds=30), BATCH]),
-        ("gauges", "schedule", []),
+        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, None, None]),
+        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, None]),
+        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, timedelta(seconds=10)]),
+        ("gauges", "schedule", [timedelta(seconds=5)]),
         ("expire_keys", "idempotency", [timedelta(days=1)]),
         ("remove_past_subscriptions", "past_subscription", []),
     ],
@@ -141,9 +170,12 @@ async def test_what_is_young_or_not_due_is_not_read_by_those_who_look_for_it(
 
 
 async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line):
-    plan = await explain(line, "next_due")
+    plan = await explain(line, "next_due", None)
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") + plan.rows_read("timer") <= 4
+    plan = await explain(line, "next_due", SOME)
+    assert plan.whole_scans() == set()
+    assert plan.rows_read("run") + plan.rows_read("timer") <= 40
 
 
 async def test_promotion_touches_only_what_it_promotes(line: Line):

@@ -2,11 +2,15 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Final, NamedTuple
 
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresError, find_binaries
 from foliot.kit.settings import Settings, client_file
+
+TOLERATED: Final = timedelta(seconds=5)
+"""By which the database's clock may be behind what it has told before."""
 
 
 class Finding(NamedTuple):
@@ -19,6 +23,8 @@ class Finding(NamedTuple):
 async def examine(settings: Settings) -> list[Finding]:
     findings = [_python(), _programs(settings), _home(settings)]
     findings.append(await _guarded("database", lambda: _database(settings)))
+    if findings[-1].ok:
+        findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
     findings.append(await _guarded("api", _api))
     return findings
 
@@ -69,6 +75,29 @@ async def _database(settings: Settings) -> str:
     finally:
         await database.close()
     return "reachable, durable, schema up to date"
+
+
+async def _schedulers(settings: Settings) -> str:
+    from foliot.cli.compose import dsn_of
+    from foliot.domain.shards import SHARDS
+    from foliot.store import members
+    from foliot.store.database import Database
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        behind = await members.clock_behind(database)
+        found = await members.schedulers(database)
+    finally:
+        await database.close()
+    if behind > TOLERATED:
+        raise FoliotError(
+            f"the database's clock was set back and is {behind.total_seconds():,.0f} s behind what has been fired",
+            "nothing fires until it has caught up: look at the time source of the database's machine",
+        )
+    if not found:
+        return "none runs, so nothing fires: start `foliot scheduler`"
+    each = (f"{row.name} looks after {row.shards} of {SHARDS} shards (epoch {row.epoch})" for row in found)
+    return "; ".join(each)
 
 
 async def _api() -> str:

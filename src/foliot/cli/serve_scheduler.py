@@ -1,6 +1,9 @@
 """The scheduler process: fires, promotes, reaps, keeps house."""
 
 import asyncio
+import os
+import secrets
+import socket
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
@@ -15,6 +18,7 @@ from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.signals import DUE, READY
 from foliot.services.fire import Firer
+from foliot.services.membership import Membership
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.upkeep import Housekeeper
@@ -46,10 +50,18 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
 
         ready = partial(hints.give, READY)
         listener = Listener(database, DUE, wake)
+        # Random at each start: what a process left behind that was killed is never mistaken for its successor's.
+        membership = Membership(database, secrets.randbits(63), f"{socket.gethostname()}:{os.getpid()}")
+
+        def shards() -> frozenset[int]:
+            return membership.shards
+
         async with asyncio.TaskGroup() as group:
             group.create_task(repeat(listener, stop, asyncio.Event(), lambda: None))
-            group.create_task(repeat(Firer(database, settings.catch_up_rate), stop, wake_firer, ready))
-            group.create_task(repeat(Promoter(database), stop, wake_promoter, ready))
+            group.create_task(repeat(membership, stop, asyncio.Event(), wake))
+            firer = Firer(database, settings.catch_up_rate, shards=shards)
+            group.create_task(repeat(firer, stop, wake_firer, ready))
+            group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), lambda: None))
             log.info("watching the clock")

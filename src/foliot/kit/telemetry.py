@@ -43,6 +43,25 @@ DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their at
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
 )
+SCHEDULERS: Final = Gauge("foliot_schedulers", "Schedulers that live", registry=REGISTRY)
+SHARDS_UNHELD: Final = Gauge(
+    "foliot_shards_unheld", "Shards of the schedules that no living scheduler looks after", registry=REGISTRY
+)
+CLOCK_BEHIND: Final = Gauge(
+    "foliot_clock_behind_seconds",
+    "How far the database's clock is behind what has been fired; 0 up to 5 seconds",
+    registry=REGISTRY,
+)
+SHARDS_HELD: Final = Gauge("foliot_shards_held", "Shards that this process looks after", registry=REGISTRY)
+SHARDS_TAKEN: Final = Counter("foliot_shards_taken", "Shards that came to this process", registry=REGISTRY)
+OVERDUE_TAKEN: Final = Counter(
+    "foliot_overdue_taken",
+    "Schedules, firings and runs of others' shards that were 10 seconds late and done by this process",
+    registry=REGISTRY,
+)
+CLOCK_JUMPS: Final = Counter(
+    "foliot_clock_jumps", "Jumps of the database's clock that this process noticed", registry=REGISTRY
+)
 
 
 def exposition() -> bytes:

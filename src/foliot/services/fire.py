@@ -1,13 +1,15 @@
 """Turning instants into runs: advances the schedules that have come up, then makes their jobs' runs in chunks."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from foliot.domain.misfire import GRACE, Advance, Reach, advance
 from foliot.domain.schedule import Recurrence, parse_key
+from foliot.domain.shards import EVERYTHING, Look, Rounds
 from foliot.kit import telemetry
+from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database
 from foliot.store.dispatch import reserve
 from foliot.store.recovery import is_contended
@@ -43,13 +45,22 @@ class Firer:
     a second.
     """
 
-    def __init__(self, database: Database, catch_up_rate: float = UNPACED) -> None:
+    def __init__(
+        self,
+        database: Database,
+        catch_up_rate: float = UNPACED,
+        *,
+        shards: Callable[[], frozenset[int] | None] = lambda: None,
+        clock: Steady = steady,
+    ) -> None:
+        """`shards`: those to look after, all if none."""
         self._line = database.line(hot=False, lock_timeout="300ms")
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
         self._abreast = {False: MOST_SCHEDULES, True: MOST_SCHEDULES}
         self._rate = catch_up_rate
         self._late_from = 0.0
+        self._rounds = Rounds(shards, clock)
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -57,28 +68,51 @@ class Firer:
         Edits are waited for, so that a stream of them cannot starve a schedule, but not for long: one that hangs must
         not hold up the others.
         """
+        done = await self._sweep(now)
+        if (mine := self._rounds.mine()) is None:
+            return done
         for wait in (True, False):
             try:
-                found = await self._advance(now, wait=wait) + await self._make_runs(wait=wait)
-                return found or await self._catch_up(wait=wait)
+                return done + await self._fire(now, mine, wait=wait)
             except Exception as error:
                 if not is_contended(error):
                     raise
-        return 0
+        return done
+
+    async def _sweep(self, now: datetime | None) -> int:
+        """Do what others should have done long ago; nobody is waited for."""
+        if (others := self._rounds.others()) is None:
+            return 0
+        try:
+            done = await self._fire(now, others, wait=False)
+        except Exception as error:
+            if not is_contended(error):
+                raise
+            return 0
+        if done:
+            telemetry.OVERDUE_TAKEN.inc(done)
+            self._rounds.sweep_again()
+        return done
 
     async def pause(self, longest: float = 1.0) -> float:
         """Seconds to the next instant, or to the next chunk of what is late; at most `longest`."""
-        seconds = await seconds_to_next_fire(self._line)
         if (held := self._late_from - asyncio.get_running_loop().time()) > 0:
             longest = min(longest, held)
+        if (mine := self._rounds.mine()) is None:
+            return longest
+        seconds = await seconds_to_next_fire(self._line, mine)
         return longest if seconds is None else min(max(seconds, 0.0), longest)
 
     async def close(self) -> None:
         await self._line.close()
         await self._ranks.close()
 
-    async def _advance(self, now: datetime | None, *, wait: bool = True) -> int:
-        due = await due_schedules(self._line, MOST_SCHEDULES, now, late=MOST_LATE)
+    async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
+        found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
+        return found or await self._catch_up(look, wait=wait)
+
+    async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
+        due = await due_schedules(self._line, MOST_SCHEDULES, now, late=MOST_LATE, look=look)
         if not due:
             return 0
         reaches = await self._reaches(due, now)
@@ -118,14 +152,14 @@ class Firer:
             recurrence = self._known[due.key] = parse_key(due.key)
         return advance(recurrence, next_at=due.next_at, now=now or due.now, reach=reach or Reach())
 
-    async def _catch_up(self, *, wait: bool) -> int:
+    async def _catch_up(self, look: Look, *, wait: bool) -> int:
         loop = asyncio.get_running_loop()
         if loop.time() < self._late_from:
             return 0
-        return await self._make_runs(wait=wait, late=True)
+        return await self._make_runs(look, wait=wait, late=True)
 
-    async def _make_runs(self, *, wait: bool = True, late: bool = False) -> int:
-        found = await open_firings(self._line, self._abreast[late], CHUNK, late=late)
+    async def _make_runs(self, look: Look = EVERYTHING, *, wait: bool = True, late: bool = False) -> int:
+        found = await open_firings(self._line, self._abreast[late], CHUNK, late=late, look=look)
         if not found:
             return 0
         firings = _as_many_as_fit(found)

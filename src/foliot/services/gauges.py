@@ -10,6 +10,8 @@ from foliot.store.database import Database
 
 FRESH_FOR: Final = 5.0
 """Seconds: several scrapers cost no more than one."""
+TOLERATED: Final = 5.0
+"""Seconds that the database's clock may be set back without an alarm."""
 
 
 class Gauges:
@@ -26,5 +28,8 @@ class Gauges:
         gauges = await upkeep.gauges(self._database)
         telemetry.DEAD_LETTERS.set(gauges.dead_letters)
         telemetry.OVERDUE_SCHEDULES.set(gauges.overdue_schedules)
+        telemetry.SCHEDULERS.set(gauges.schedulers)
+        telemetry.SHARDS_UNHELD.set(gauges.unheld_shards)
+        telemetry.CLOCK_BEHIND.set(gauges.clock_behind if gauges.clock_behind > TOLERATED else 0)
         for queue, runs in (await upkeep.ready_per_queue(self._database)).items():
             telemetry.READY_RUNS.labels(queue).set(runs)

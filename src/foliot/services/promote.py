@@ -1,11 +1,14 @@
 """Making runs ready when their time comes: one-time jobs, delayed runs, retries."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
 from foliot.domain.fairness import Priority, retry_rank, step
+from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
+from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.waiting import Table, fetch_due, promote, seconds_to_next_due
@@ -16,25 +19,42 @@ BATCH: Final = 2_000
 class Promoter:
     """Any number may run: each run is moved by whoever gets its row first."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self,
+        database: Database,
+        shards: Callable[[], frozenset[int] | None] = lambda: None,
+        clock: Steady = steady,
+    ) -> None:
+        """`shards`: those to look after, all if none."""
+        self._rounds = Rounds(shards, clock)
         self._line = database.line()
         self._ranks = database.line(synchronous_commit="off")
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Promote one batch from each table; how many runs became ready."""
-        return await self._promote("runs", now) + await self._promote("timers", now)
+        done = 0
+        if (others := self._rounds.others()) is not None and (done := await self._promote_both(now, others)):
+            telemetry.OVERDUE_TAKEN.inc(done)
+            self._rounds.sweep_again()
+        mine = self._rounds.mine()
+        return done if mine is None else done + await self._promote_both(now, mine)
 
     async def pause(self, longest: float = 0.5) -> float:
         """Seconds to the next due run, at most `longest`."""
-        seconds = await seconds_to_next_due(self._line)
+        if (mine := self._rounds.mine()) is None:
+            return longest
+        seconds = await seconds_to_next_due(self._line, mine)
         return longest if seconds is None else min(max(seconds, 0.0), longest)
 
     async def close(self) -> None:
         await self._line.close()
         await self._ranks.close()
 
-    async def _promote(self, table: Table, now: datetime | None) -> int:
-        due = await fetch_due(self._line, table, BATCH, now)
+    async def _promote_both(self, now: datetime | None, look: Look) -> int:
+        return await self._promote("runs", now, look) + await self._promote("timers", now, look)
+
+    async def _promote(self, table: Table, now: datetime | None, look: Look) -> int:
+        due = await fetch_due(self._line, table, BATCH, now, look)
         if not due:
             return 0
         counts: Counter[Flow] = Counter(run.flow for run in due if not run.again)

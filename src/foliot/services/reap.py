@@ -49,7 +49,9 @@ class Reaper:
 
     async def _bury_and_reap(self) -> int:
         up = await uptime(self._line)
-        if self._may_judge(up) and up >= self._lease and (dead := await bury(self._line, self._lease)):
+        # Less than nothing means that the clock was set back since the server's start, and tells nothing else.
+        just_started = timedelta() <= up < self._lease
+        if self._may_judge(up) and not just_started and (dead := await bury(self._line, self._lease)):
             log.warning("workers fell silent", workers=len(dead))
         reaped = await reap(self._line)
         if reaped.claims:

@@ -18,6 +18,7 @@ PATIENCE: Final = Backoff(initial=timedelta(milliseconds=100), factor=2.0, max=t
 _GONE: Final = (
     asyncpg.PostgresConnectionError,  # 08xxx
     asyncpg.OperatorInterventionError,  # 57P0x: shutdown, crash, cannot connect now; also cancelled by time-out
+    asyncpg.IdleInTransactionSessionTimeoutError,  # 25P03: we were stopped in mid-transaction, and hung up on
     asyncpg.ReadOnlySQLTransactionError,  # 25006: this server was demoted
     asyncpg.InsufficientResourcesError,  # 53xxx: too many connections, disk full, out of memory
     asyncpg.InterfaceError,  # the connection was closed under us

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from foliot.domain.fairness import Priority, step
 from foliot.domain.misfire import GRACE, Advance
+from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Flow, Ranks
 from foliot.store.statements import SQL
@@ -21,13 +22,14 @@ class DueSchedule(NamedTuple):
 
 
 async def due_schedules(
-    line: Line, limit: int, now: datetime | None = None, *, late: int | None = None
+    line: Line, limit: int, now: datetime | None = None, *, late: int | None = None, look: Look = EVERYTHING
 ) -> list[DueSchedule]:
     """Schedules whose next instant has come, by the database's clock; tests may pass another.
 
     Those that are on time come first, then at most `late` of those that are not.
     """
-    rows = await line.fetch("due_schedules", now, limit, GRACE, limit if late is None else late)
+    most_late = limit if late is None else late
+    rows = await line.fetch("due_schedules", now, limit, GRACE, most_late, look.numbers, look.overdue)
     return [DueSchedule(*row) for row in rows]
 
 
@@ -79,9 +81,12 @@ class OpenFiring(NamedTuple):
     late: bool = False
 
 
-async def open_firings(line: Line, limit: int, chunk: int, *, late: bool = False) -> list[OpenFiring]:
+async def open_firings(
+    line: Line, limit: int, chunk: int, *, late: bool = False, look: Look = EVERYTHING
+) -> list[OpenFiring]:
     """Those that are on time, or those that are late."""
-    return [OpenFiring(*row) for row in await line.fetch("late_firings" if late else "open_firings", limit, chunk)]
+    name = "late_firings" if late else "open_firings"
+    return [OpenFiring(*row) for row in await line.fetch(name, limit, chunk, look.numbers, look.overdue)]
 
 
 async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[Flow, int], dict[int, int]]:
@@ -131,6 +136,6 @@ async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> No
     await connection.fetch(SQL["rest_schedules"], await lock_to_fire(connection, schedules, wait=False))
 
 
-async def seconds_to_next_fire(line: Line) -> float | None:
+async def seconds_to_next_fire(line: Line, look: Look = EVERYTHING) -> float | None:
     """By the database's clock; negative if it has come, none if nothing is scheduled."""
-    return await line.fetchval("next_fire")  # type: ignore[no-any-return]
+    return await line.fetchval("next_fire", look.numbers)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from foliot.store.database import Database, Line
+from foliot.store.members import LEASE
 
 KEY_LIFE: Final = timedelta(hours=24)
 
@@ -30,11 +31,15 @@ async def tidy(line: Line) -> None:
 class Gauges(NamedTuple):
     dead_letters: int
     overdue_schedules: int
+    schedulers: int
+    unheld_shards: int
+    clock_behind: float
+    """Seconds."""
 
 
 async def gauges(database: Database) -> Gauges:
-    (row,) = await database.fetch("gauges")
-    return Gauges(row["dead_letters"], row["overdue_schedules"])
+    (row,) = await database.fetch("gauges", LEASE)
+    return Gauges(*row)
 
 
 async def ready_per_queue(database: Database) -> dict[str, int]:

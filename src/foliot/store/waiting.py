@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.database import Line
 from foliot.store.dispatch import Flow
 
@@ -25,8 +26,10 @@ class DueRun(NamedTuple):
         return Flow(self.lane, self.tenant, self.priority)
 
 
-async def fetch_due(line: Line, table: Table, limit: int, now: datetime | None = None) -> list[DueRun]:
-    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit)]
+async def fetch_due(
+    line: Line, table: Table, limit: int, now: datetime | None = None, look: Look = EVERYTHING
+) -> list[DueRun]:
+    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit, look.numbers, look.overdue)]
 
 
 async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequence[int]) -> int:
@@ -36,5 +39,5 @@ async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequen
     )
 
 
-async def seconds_to_next_due(line: Line) -> float | None:
-    return await line.fetchval("next_due")  # type: ignore[no-any-return]
+async def seconds_to_next_due(line: Line, look: Look = EVERYTHING) -> float | None:
+    return await line.fetchval("next_due", look.numbers)  # type: ignore[no-any-return]

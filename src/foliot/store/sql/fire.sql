@@ -1,14 +1,17 @@
 -- :name due_schedules
 -- Those that are on time before those that are late: an outage's worth of schedules must not hold up the others.
 -- `clock_timestamp()` may tell each row another time, so it cannot bound an index: compared with it, the whole index of
--- what is not due was walked, seconds a poll with 5 million timers. `statement_timestamp()` stands still.
+-- what is not due was walked, seconds a poll with 5 million timers. `statement_timestamp()` stands still. Of others'
+-- shards only what is due is walked over, and they are at work on it.
 (SELECT id, key, next_at, clock_timestamp() AS now, latest_within, all_within FROM schedule
-  WHERE next_at <= coalesce($1::timestamptz, statement_timestamp())
+  WHERE next_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($6::interval, '0')
     AND next_at >= coalesce($1::timestamptz, statement_timestamp()) - $3::interval
+    AND ($5::smallint[] IS NULL OR shard = ANY ($5))
   ORDER BY next_at LIMIT $2)
 UNION ALL
 (SELECT id, key, next_at, clock_timestamp() AS now, latest_within, all_within FROM schedule
   WHERE next_at < coalesce($1::timestamptz, statement_timestamp()) - $3::interval
+    AND ($5::smallint[] IS NULL OR shard = ANY ($5))
   ORDER BY next_at LIMIT $4)
 
 -- :name endings
@@ -43,9 +46,12 @@ WITH mine AS MATERIALIZED (
 SELECT id FROM mine
 
 -- :name open_firings
--- The open firings that are on time and how far the next chunk of each would reach.
+-- The open firings that are on time and how far the next chunk of each would reach. One that was opened in the future
+-- is overdue too: the clock was set back since.
 SELECT f.schedule, f.at, f.done_through, head.members, head.upto, false AS late
   FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NULL
+           AND ($3::smallint[] IS NULL OR (schedule % 256)::smallint = ANY ($3))
+           AND ($4::interval IS NULL OR at <= clock_timestamp() - $4 OR opened_at > clock_timestamp())
          ORDER BY at, schedule LIMIT $1) AS f
  CROSS JOIN LATERAL (
         SELECT count(*) AS members, max(job) AS upto
@@ -57,6 +63,8 @@ SELECT f.schedule, f.at, f.done_through, head.members, head.upto, false AS late
 -- The same for instants that came up late.
 SELECT f.schedule, f.at, f.done_through, head.members, head.upto, true AS late
   FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NOT NULL
+           AND ($3::smallint[] IS NULL OR (schedule % 256)::smallint = ANY ($3))
+           AND ($4::interval IS NULL OR opened_at <= clock_timestamp() - $4 OR opened_at > clock_timestamp())
          ORDER BY at, schedule LIMIT $1) AS f
  CROSS JOIN LATERAL (
         SELECT count(*) AS members, max(job) AS upto
@@ -184,4 +192,4 @@ UPDATE schedule SET next_at = NULL
 
 -- :name next_fire
 SELECT extract(epoch FROM next_at - clock_timestamp())::float8 AS seconds FROM schedule
- WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1
+ WHERE next_at IS NOT NULL AND ($1::smallint[] IS NULL OR shard = ANY ($1)) ORDER BY next_at LIMIT 1

@@ -12,8 +12,11 @@ UPDATE worker SET state = 2 WHERE id = $1
 SELECT clock_timestamp() - pg_postmaster_start_time()
 
 -- :name bury
--- The update looks at the row again after it has the lock: a heartbeat that came first keeps the worker alive.
-UPDATE worker SET state = 2 WHERE state IN (0, 1) AND seen_at < clock_timestamp() - $1::interval RETURNING id
+-- The update looks at the row again after it has the lock: a heartbeat that came first keeps the worker alive. One from
+-- the future is as good as none: the clock was set back since, and whoever lives has had a lease to beat again.
+UPDATE worker SET state = 2
+ WHERE state IN (0, 1) AND (seen_at < clock_timestamp() - $1::interval OR seen_at > clock_timestamp() + $1::interval)
+RETURNING id
 
 -- :name reap
 -- Claims of dead or unknown workers, whenever they appear: a claim that commits after its worker was buried is found

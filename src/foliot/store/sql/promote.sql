@@ -1,9 +1,12 @@
 -- :name due_runs
 -- Runs in the hot table whose time has come. `v` ranks retries, which do not move their flow. The statement's clock
--- bounds the index, as in `due_schedules`.
+-- bounds the index, as in `due_schedules`. A run's shard mixes the number of its block with its place in the block: one
+-- alone stands at the beginning of its block, many stand side by side in one, and both are to be dealt out evenly.
 SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt > 0 AS again, lane.v
   FROM (SELECT id, tenant, spec, attempt FROM run
-         WHERE state = 0 AND due_at <= coalesce($1::timestamptz, statement_timestamp()) ORDER BY due_at LIMIT $2) AS run
+         WHERE state = 0 AND due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
+           AND ($3::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($3))
+         ORDER BY due_at LIMIT $2) AS run
   JOIN spec ON spec.id = run.spec
   JOIN lane ON lane.id = spec.lane
   JOIN tenant ON tenant.id = run.tenant
@@ -11,7 +14,9 @@ SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt 
 -- :name due_timers
 SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, 0::bigint AS v
   FROM (SELECT id, tenant, spec FROM timer
-         WHERE due_at <= coalesce($1::timestamptz, statement_timestamp()) ORDER BY due_at LIMIT $2) AS timer
+         WHERE due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
+           AND ($3::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($3))
+         ORDER BY due_at LIMIT $2) AS timer
   JOIN spec ON spec.id = timer.spec
   JOIN tenant ON tenant.id = timer.tenant
 
@@ -71,6 +76,10 @@ SELECT count(*) FROM gone
 -- :name next_due
 -- The first entry of each index: with min() PostgreSQL 16 may walk the whole index of a table it believes small.
 -- Ballast is due at infinity, which cannot be subtracted from.
-SELECT extract(epoch FROM least((SELECT due_at FROM run WHERE state = 0 ORDER BY due_at LIMIT 1),
-                                (SELECT due_at FROM timer WHERE due_at < 'infinity' ORDER BY due_at LIMIT 1))
-               - clock_timestamp())::float8 AS seconds
+SELECT extract(epoch FROM least(
+           (SELECT due_at FROM run
+             WHERE state = 0 AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
+             ORDER BY due_at LIMIT 1),
+           (SELECT due_at FROM timer
+             WHERE due_at < 'infinity' AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
+             ORDER BY due_at LIMIT 1)) - clock_timestamp())::float8 AS seconds

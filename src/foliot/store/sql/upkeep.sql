@@ -28,8 +28,15 @@ DELETE FROM firing WHERE closed_at < statement_timestamp() - interval '30 days'
 DELETE FROM past_subscription WHERE until < statement_timestamp() - interval '30 days'
 
 -- :name gauges
+-- A shard whose owner was not seen for a lease is held by nobody, even if nobody is left to say so.
+WITH living AS (
+    SELECT id FROM scheduler WHERE seen_at BETWEEN clock_timestamp() - $1::interval AND clock_timestamp() + $1
+)
 SELECT (SELECT count(*) FROM dead_letter) AS dead_letters,
-       (SELECT count(*) FROM schedule WHERE next_at < statement_timestamp() - interval '5 seconds') AS overdue_schedules
+       (SELECT count(*) FROM schedule WHERE next_at < statement_timestamp() - interval '5 seconds') AS overdue_schedules,
+       (SELECT count(*) FROM living) AS schedulers,
+       (SELECT count(*) FROM shard WHERE NOT EXISTS (SELECT FROM living WHERE living.id = shard.owner)) AS unheld_shards,
+       (SELECT greatest(extract(epoch FROM latest - clock_timestamp()), 0)::float8 FROM clock) AS clock_behind
 
 -- :name ready_per_queue
 -- Counted up to a bound per lane: a backlog of millions must not make its own measurement slow.

@@ -1,0 +1,179 @@
+"""The processes of the proof: a database, three schedulers, jobs that fire every second, and who hurts them."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from chaos.node import Node
+from chaos.patience import until
+from chaos.schedulers.judge import SECOND, Job, Missed, Run, Spell
+from chaos.topology import ROOT
+from foliot.domain.ids import instant_of
+from foliot.kit.postgres import PostgresServer
+from foliot.services.control import Control
+from foliot.services.tenants import Tenants
+from foliot.store.database import Database, Row
+from foliot.store.migrate import migrate
+from foliot.store.specs import SpecBook
+from foliot.store.tenants import find_tenant
+from foliot.wire.jobs import JobBody, draft_of
+
+NODES: Final = ("scheduler-0", "scheduler-1", "scheduler-2")
+CROWD: Final = 4
+"""One job in so many shares one schedule with all others of its kind; the rest are on schedules of a few."""
+SMALL: Final = 3
+BOOT: Final = 8.0
+"""Seconds that a process takes to be of use after its predecessor's end, on a machine that is busy."""
+PATIENCE: Final = 90.0
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+class Field:
+    def __init__(self, database: Database, tenant: int, nodes: list[Node]) -> None:
+        self._database = database
+        self._tenant = tenant
+        self.nodes = nodes
+        self.spells: list[Spell] = []
+        self.hurts: Counter[str] = Counter()
+        self._phases: dict[int, int] = {}
+
+    async def plant(self, count: int) -> None:
+        """Create jobs that fire every second, each kind in its own moment of it."""
+        control = Control(self._database, SpecBook(self._database), lambda _: None)
+        begin = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)
+        anchors = [begin] * (count // CROWD)
+        while len(anchors) < count:
+            place = timedelta(milliseconds=1 + len(anchors) * 997 % 998)
+            anchors += [begin + place] * min(SMALL, count - len(anchors))
+        common = {"name": "tick", "handler": "noop", "every": "PT1S", "overlap": "allow"}
+        bodies = [msgspec.convert({**common, "scheduleAt": at.isoformat()}, JobBody) for at in anchors]
+        made = await control.create_batch(self._tenant, list(map(draft_of, bodies)), render=msgspec.json.encode)
+        numbers = msgspec.json.decode(made, type=list[int])
+        self._phases = {job: micros(at) for job, at in zip(numbers, anchors, strict=True)}
+
+    async def torment(self, seconds: float, dice: random.Random, say: Callable[[str], None]) -> None:
+        """Kill or stop one of them every few seconds; at the end all are well again."""
+        ends = time.monotonic() + seconds
+        async with asyncio.TaskGroup() as group:
+            while (left := ends - time.monotonic()) > 0:
+                await asyncio.sleep(min(dice.uniform(1.0, 4.0), left))
+                node, how = dice.choice(self.nodes), dice.choice(("kill", "kill", "stop", "stop", "leave"))
+                self.hurts[how] += 1
+                say(f"{how} {node.name}")
+                if how == "stop":
+                    group.create_task(self._stop(node, min(dice.uniform(1.0, 12.0), max(left, 0.1))))
+                else:
+                    self._spell(node, BOOT)
+                    node.signal(signal.SIGKILL if how == "kill" else signal.SIGTERM)
+
+    async def _stop(self, node: Node, seconds: float) -> None:
+        self._spell(node, seconds + 1)
+        pid = node.signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            with suppress(ProcessLookupError):
+                if pid:
+                    os.kill(pid, signal.SIGCONT)
+
+    def _spell(self, node: Node, seconds: float) -> None:
+        now = round(time.time() * SECOND)
+        self.spells.append(Spell(node.name, now, now + round(seconds * SECOND)))
+
+    async def come_to_rest(self) -> int:
+        """Let everything up to this moment be fired; the moment."""
+        now = (await self._ask("SELECT clock_timestamp() AS now"))[0]["now"]
+        query = (
+            "SELECT (SELECT min(next_at) FROM schedule) > $1 AND NOT EXISTS (SELECT FROM firing"
+            " WHERE closed_at IS NULL AND at <= $1) AS quiet"
+        )
+
+        async def is_quiet() -> bool:
+            return bool((await self._ask(query, now))[0]["quiet"])
+
+        if not await until(is_quiet, PATIENCE, 0.2):
+            raise TimeoutError(f"after {PATIENCE:.0f} s not everything had been fired that should have")
+        return micros(now)
+
+    async def jobs(self) -> list[Job]:
+        rows = await self._ask("SELECT job, schedule, after FROM subscription")
+        return [Job(row["job"], row["schedule"], self._phases[row["job"]], micros(row["after"])) for row in rows]
+
+    async def runs(self) -> list[Run]:
+        """All that schedules ever made; a run has one row here, or in the history one per attempt."""
+        rows = await self._ask(
+            "SELECT id, job, scheduled_at FROM run WHERE origin = 0"
+            " UNION SELECT run, job, scheduled_at FROM history WHERE state <> 8"
+        )
+        return [Run(row["job"], micros(row["scheduled_at"]), micros(instant_of(row["id"]))) for row in rows]
+
+    async def missed(self) -> list[Missed]:
+        rows = await self._ask("SELECT schedule, at, through FROM firing WHERE missed OR passed_over > 0")
+        return [Missed(row["schedule"], micros(row["at"]), micros(row["through"])) for row in rows]
+
+    async def takeovers(self) -> int:
+        """How often a shard got an owner."""
+        return int((await self._ask("SELECT sum(epoch)::bigint AS epochs FROM shard"))[0]["epochs"])
+
+    async def is_shared_out(self) -> bool:
+        query = "SELECT count(DISTINCT owner) = $1 AND count(owner) = 256 AS shared FROM shard"
+        return bool((await self._ask(query, len(self.nodes)))[0]["shared"])
+
+    async def _ask(self, query: str, *arguments: object) -> list[Row]:
+        async with self._database.connection() as connection:
+            return await connection.fetch(query, *arguments)  # type: ignore[no-any-return]
+
+
+def _home() -> Path:
+    home = Path(tempfile.mkdtemp(prefix="foliot-schedulers-"))
+    home.chmod(0o755)  # the database may run under another account
+    return home
+
+
+@asynccontextmanager
+async def field(folder: Path) -> AsyncIterator[Field]:
+    """Everything up and sharing the shards; everything gone when the block ends."""
+    home = _home()
+    server = PostgresServer(home)
+    stop, keeping = asyncio.Event(), list[asyncio.Task[None]]()
+    try:
+        await asyncio.to_thread(server.start)
+        await migrate(server.dsn)
+        database = await Database.open(server.dsn, size=4)
+        try:
+            await Tenants(database).create("acme")
+            tenant = await find_tenant(database, "acme")
+            environment = {"FOLIOT_HOME": str(home / "nowhere"), "FOLIOT_DATABASE_URL": server.dsn}
+            environment |= {"FOLIOT_SUPERVISED": "1"}  # they end with us
+            command = [sys.executable, "-m", "foliot", "scheduler"]
+            nodes = [Node(name, command, environment, folder / f"{name}.log", folder=ROOT) for name in NODES]
+            keeping += [asyncio.create_task(node.keep(stop)) for node in nodes]
+            ready = Field(database, tenant or 0, nodes)
+            if not await until(ready.is_shared_out, PATIENCE, 0.1):
+                raise TimeoutError(f"the schedulers did not share out the shards within {PATIENCE:.0f} s")
+            yield ready
+        finally:
+            stop.set()
+            await asyncio.gather(*keeping, return_exceptions=True)
+            await database.close()
+    finally:
+        await asyncio.to_thread(server.stop, "immediate")
+        shutil.rmtree((home / "postgres").resolve(), ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
