@@ -51,6 +51,21 @@ async def test_after_a_jump_forward_everything_between_has_an_outcome(clocked_wo
     assert await clocked_world.value("SELECT count(*) FROM firing WHERE missed OR passed_over > 0") > 0
 
 
+async def test_a_job_made_while_the_clock_is_behind_owns_no_instant_that_has_been_dealt_with(
+    clocked_world: World, time: Time
+):
+    await _every_minute(clocked_world)
+    await _fire_for(clocked_world, time, 5)
+    await time.jumps(-HOUR)
+    job = await clocked_world.job_id(every="PT1M", overlap="allow")
+    await _fire_for(clocked_world, time, 65)
+    told = await clocked_world.ledger.occurrences(
+        clocked_world.tenant, job, since=None, until=None, status=None, limit=500, cursor=None
+    )
+    assert len(told.items) in range(5, 12)
+    assert {each.status for each in told.items} == {"fired"}
+
+
 async def test_after_a_jump_back_nothing_fires_twice_and_all_goes_on_when_the_clock_has_caught_up(
     clocked_world: World, time: Time
 ):

@@ -137,7 +137,7 @@ class Firer:
             each.id: Reach(
                 timedelta(seconds=each.latest_within),
                 # So many ends that each instant may be somebody's last.
-                timedelta(seconds=each.latest_within if len(found) == MOST_ENDINGS else each.all_within),
+                timedelta(seconds=max(each.all_within, each.latest_within if len(found) == MOST_ENDINGS else 0)),
                 found,
             )
             for each in late

@@ -78,13 +78,17 @@ UPDATE schedule SET cursor = x.cursor, next_at = x.next_at
 
 -- :name subscribe
 -- What a subscription repeats of its job is taken from the job's row: the schedule is locked, and ten thousand payloads
--- on their way from the client would hold up its firing.
+-- on their way from the client would hold up its firing. What the schedule has dealt with is not theirs, even if the
+-- clock was set back since: nobody would fire it.
 INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload, catch_up, catch_up_window,
                           phase, counted)
-SELECT job.schedule, job.id, x.after, coalesce(x.until, 'infinity'), job.tenant, job.spec, job.exclusive, job.payload,
-       x.catch_up, x.catch_up_window, x.phase, job.runs_left IS NOT NULL
+SELECT job.schedule, job.id, greatest(x.after, schedule.cursor),
+       greatest(coalesce(x.until, 'infinity'), x.after, schedule.cursor), job.tenant, job.spec, job.exclusive,
+       job.payload, x.catch_up, x.catch_up_window, x.phase, job.runs_left IS NOT NULL
   FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::smallint[], $5::int[], $6::int[])
-       AS x(job, after, until, catch_up, catch_up_window, phase) JOIN job ON job.id = x.job
+       AS x(job, after, until, catch_up, catch_up_window, phase)
+  JOIN job ON job.id = x.job
+  JOIN schedule ON schedule.id = job.schedule
  WHERE job.runs_left IS DISTINCT FROM 0
 
 -- :name reach_back
