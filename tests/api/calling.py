@@ -110,4 +110,5 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
+    names += ("operation", "operation_item")
     return {name: await world.count(name) for name in names}
