@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from foliot.domain.backfill import Range, Reprocess, choose, instants
 from foliot.domain.errors import InvalidField
 from foliot.domain.operation import OperationState, Progress, estimated_end
-from foliot.domain.schedule import Cron, Every
+from foliot.domain.schedule import Cron, Every, next_fire
 from foliot.domain.states import FINISHED, State
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,6 +22,16 @@ def test_the_instants_of_a_range_are_those_of_the_recurrence_both_ends_included(
     assert list(instants(HOURLY, Range(START, HOURS[-1]))) == HOURS
     assert list(instants(Cron("0 * * * *", "UTC"), Range(START, HOURS[-1]))) == HOURS
     assert list(instants(HOURLY, Range(START + timedelta(seconds=1), HOURS[1]))) == [HOURS[1]]
+
+
+@pytest.mark.parametrize("expression", ["30 2 * * *", "*/15 * * * *", "0 9 * * MON"])
+def test_the_instants_of_a_cron_are_those_that_it_fires_one_by_one(expression: str):
+    cron, range_ = Cron(expression, "Europe/Berlin"), Range(START, START + timedelta(days=120))
+    found, after = [], START - datetime.resolution
+    while (fire := next_fire(cron, after)) is not None and fire <= range_.until:
+        found.append(fire)
+        after = fire
+    assert list(instants(cron, range_)) == found
 
 
 def test_there_is_nothing_before_an_anchor():

@@ -11,7 +11,7 @@ from foliot.store.operations import Fed, Hungry
 
 MOST_OPERATIONS: Final = 500
 """Operations that one transaction serves."""
-CHUNK: Final = 2_000
+CHUNK: Final = 1_000
 """Runs that one transaction makes."""
 SHORTEST: Final = 0.05
 LONGEST: Final = 0.5

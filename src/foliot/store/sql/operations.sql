@@ -62,18 +62,19 @@ SELECT EXISTS (SELECT FROM operation WHERE finished_at IS NULL)
 -- :name note_ended
 -- A run that has left `run` has its ending in history, written by the same statement, so that one snapshot sees either.
 -- One that has neither was there so long ago that its history is gone (7, unknown). Its beginning bounds the leaves of
--- history to look into, less a day for clocks that were set back.
+-- history to look into, less a day for clocks that were set back. LIMIT 1, here and in `feed`, keeps the planner from
+-- turning a look at an index into a join with the whole table; items are found again by their place for the same reason.
 WITH gone AS MATERIALIZED (
-    SELECT i.operation, i.at, i.run, o.tenant, o.created_at
+    SELECT i.ctid AS place, i.run, o.tenant, o.created_at
       FROM operation o JOIN operation_item i ON i.operation = o.id AND i.run IS NOT NULL AND i.state IS NULL
-     WHERE o.id = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM run WHERE run.id = i.run)
+     WHERE o.id = ANY ($1::bigint[]) AND (SELECT run.id FROM run WHERE run.id = i.run LIMIT 1) IS NULL
 ), noted AS (
     UPDATE operation_item i SET state = coalesce(
            (SELECT h.state FROM history h
              WHERE h.tenant = gone.tenant AND h.run = gone.run AND h.state > 3
                AND h.finished_at > gone.created_at - interval '1 day'
              ORDER BY h.finished_at DESC LIMIT 1), 7)
-      FROM gone WHERE i.operation = gone.operation AND i.at = gone.at
+      FROM gone WHERE i.ctid = gone.place
     RETURNING i.operation, i.state
 ), counted AS (
     SELECT operation, count(*) AS ended, count(*) FILTER (WHERE state = 4) AS succeeded,
@@ -112,9 +113,9 @@ SELECT o.id, spec.lane, o.tenant, tenant.weight, least(o.concurrency - o.live, o
 -- Hands out the next runs of these operations, which are locked, as their jobs are. An instant that is queued or running
 -- for another reason is not made again: its occurrence is the instant, or -infinity for an exclusive job. The spec and
 -- the payload are the job's own of now. A run that nobody reserved a rank for (its job has moved to another lane) is
--- left to promote, which ranks it.
+-- left to promote, which ranks it. `IN` where a column is made is looked up in a hash, also where hash joins are off.
 WITH picked AS MATERIALIZED (
-    SELECT o.id AS operation, o.tenant, o.job, next.at, job.spec, job.payload, spec.lane,
+    SELECT o.id AS operation, o.tenant, o.job, next.place AS item, next.at, job.spec, job.payload, spec.lane,
            $3::bigint + row_number() OVER (ORDER BY o.id, next.turn) - 1 AS id,
            row_number() OVER (PARTITION BY spec.lane, o.tenant ORDER BY o.id, next.turn) AS place
       FROM unnest($1::bigint[], $2::int[]) AS x(operation, room)
@@ -122,12 +123,12 @@ WITH picked AS MATERIALIZED (
       JOIN job ON job.id = o.job
       JOIN spec ON spec.id = job.spec
      CROSS JOIN LATERAL (
-            SELECT at, row_number() OVER () AS turn FROM (
-                (SELECT i.at FROM operation_item i
+            SELECT place, at, row_number() OVER () AS turn FROM (
+                (SELECT i.ctid AS place, i.at FROM operation_item i
                   WHERE i.operation = o.id AND i.run IS NULL AND i.state IS NULL AND NOT o.newest_first
                   ORDER BY i.at LIMIT least(x.room, o.concurrency - o.live))
                 UNION ALL
-                (SELECT i.at FROM operation_item i
+                (SELECT i.ctid, i.at FROM operation_item i
                   WHERE i.operation = o.id AND i.run IS NULL AND i.state IS NULL AND o.newest_first
                   ORDER BY i.at DESC LIMIT least(x.room, o.concurrency - o.live))) AS either) AS next
 ), made AS (
@@ -138,21 +139,24 @@ WITH picked AS MATERIALIZED (
       LEFT JOIN unnest($4::int[], $5::int[], $6::bigint[], $7::bigint[], $8::int[])
            AS flow(lane, tenant, base, step, reserved)
         ON flow.lane = p.lane AND flow.tenant = p.tenant AND p.place <= flow.reserved
-     WHERE NOT EXISTS (SELECT FROM run r WHERE r.job = p.job AND r.occurrence = p.at)
-       AND NOT EXISTS (SELECT FROM run r WHERE r.job = p.job AND r.occurrence = '-infinity' AND r.scheduled_at = p.at)
+     WHERE (SELECT r.id FROM run r WHERE r.job = p.job AND r.occurrence = p.at LIMIT 1) IS NULL
+       AND (SELECT r.id FROM run r WHERE r.job = p.job AND r.occurrence = '-infinity' AND r.scheduled_at = p.at
+             LIMIT 1) IS NULL
      ORDER BY p.id
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
-    RETURNING id, rank, state
+    RETURNING id, rank, state, spec
 ), queued AS (
     INSERT INTO ready (lane, rank, run)
-    SELECT p.lane, made.rank, made.id FROM made JOIN picked p ON p.id = made.id WHERE made.state = 1
+    SELECT spec.lane, made.rank, made.id FROM made JOIN spec ON spec.id = made.spec WHERE made.state = 1
+), told AS MATERIALIZED (
+    SELECT p.operation, p.item, p.id, p.id IN (SELECT made.id FROM made) AS is_made FROM picked p
 ), marked AS (
-    UPDATE operation_item i SET run = made.id, state = CASE WHEN made.id IS NULL THEN 8 END
-      FROM picked p LEFT JOIN made ON made.id = p.id
-     WHERE i.operation = p.operation AND i.at = p.at
+    UPDATE operation_item i SET run = CASE WHEN told.is_made THEN told.id END,
+                                state = CASE WHEN NOT told.is_made THEN 8 END
+      FROM told WHERE i.ctid = told.item
 ), counted AS (
-    SELECT p.operation, count(made.id) AS made, count(*) - count(made.id) AS skipped
-      FROM picked p LEFT JOIN made ON made.id = p.id GROUP BY p.operation
+    SELECT operation, count(*) FILTER (WHERE is_made) AS made, count(*) FILTER (WHERE NOT is_made) AS skipped
+      FROM told GROUP BY operation
 ), moved AS (
     UPDATE operation o SET submitted = o.submitted + c.made, skipped = o.skipped + c.skipped, state = 1,
                            started_at = coalesce(o.started_at, clock_timestamp())
