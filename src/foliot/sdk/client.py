@@ -126,6 +126,7 @@ class Foliot:
         """Fire times that jobs went without, newest first: `since`, `until`, `limit`."""
         page = self.request(calls.get("gaps", **calls.span(query)))
         return Items(page["items"], page["nextCursor"])
+
     def backfill(
         self,
         job: str,
