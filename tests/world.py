@@ -15,6 +15,7 @@ from foliot.services.control import Control
 from foliot.services.fire import Firer
 from foliot.services.insights import Insights, draft_again, job_view
 from foliot.services.ledger import Ledger
+from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
@@ -51,6 +52,7 @@ class World:
         self.submitter = Submitter(database, self.hints.append)
         self.insights = Insights(database)
         self.ledger = Ledger(database)
+        self.operations = Operations(database, self.hints.append)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

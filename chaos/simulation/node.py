@@ -19,6 +19,7 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
 from foliot.domain.spec import Spec
 from foliot.kit.signals import DUE, READY, Hints
+from foliot.services.backfill import Backfiller
 from foliot.services.control import Control
 from foliot.services.fire import Firer
 from foliot.services.gauges import Gauges
@@ -26,6 +27,7 @@ from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
+from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.submit import Submitter
@@ -169,8 +171,9 @@ class ApiNode(Node):
         hints = Hints(partial(notify, database.line(hot=False)))
         specs = SpecBook(database)
         submitter = Submitter(database, hints.give)
+        operations = Operations(database, hints.give)
         services = Services(
-            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs
+            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs, operations
         )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:
@@ -188,10 +191,12 @@ class SchedulerNode(Node):
         database = SimDatabase(self)
         hints = Hints(partial(notify, database.line(hot=False)))
         stop, wake_firer, wake_promoter = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        wake_backfiller = asyncio.Event()
 
         def wake() -> None:
             wake_firer.set()
             wake_promoter.set()
+            wake_backfiller.set()
 
         def nothing() -> None:
             pass
@@ -209,6 +214,7 @@ class SchedulerNode(Node):
             group.create_task(repeat(membership, stop, asyncio.Event(), wake, chance))
             group.create_task(repeat(Firer(database, shards=shards, clock=clock), stop, wake_firer, ready, chance))
             group.create_task(repeat(Promoter(database, shards, clock), stop, wake_promoter, ready, chance))
+            group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), nothing, chance))

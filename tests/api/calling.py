@@ -103,11 +103,12 @@ async def ask(app: Starlette, method: str, address: str, content: bytes, headers
 
 
 def application(world: World, tenants: Tenants | None = None) -> Starlette:
-    services = Services(world.control, world.insights, world.ledger, world.submitter, world.specs)
+    services = Services(world.control, world.insights, world.ledger, world.submitter, world.specs, world.operations)
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
 
 
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
+    names += ("operation", "operation_item")
     return {name: await world.count(name) for name in names}

@@ -12,12 +12,13 @@ from foliot.domain.ids import decode, encode
 from foliot.services.tenants import REMEMBERED, Tenants
 from world import World
 
-WITH_ID = [operation for operation in OPERATIONS if re.search(r"{(job|run)}", operation.path)]
+WITH_ID = [operation for operation in OPERATIONS if re.search(r"{(job|run|operation)}", operation.path)]
 BODIES: dict[str, Any] = {
     "createJob": PLAIN,
     "createJobs": {"jobs": [PLAIN]},
     "putJobByKey": PLAIN,
     "changeJob": {"name": "other"},
+    "backfillJob": {"from": "2026-02-01T00:00:00Z", "until": "2026-02-02T00:00:00Z"},
     "createRun": {"handler": "noop"},
     "createRuns": {"runs": [{"handler": "noop"}]},
 }
@@ -26,21 +27,25 @@ QUERIES = {"previewSchedule": "?every=60"}
 
 
 def address(operation: Operation, number: int = 0) -> str:
-    """Where to call it about the job or run of this number."""
-    path = operation.path.replace("{job}", encode("job", number)).replace("{run}", encode("run", number))
+    """Where to call it about the job, run or operation of this number."""
+    path = operation.path
+    for name, prefix in (("job", "job"), ("run", "run"), ("operation", "op")):
+        path = path.replace(f"{{{name}}}", encode(prefix, number))
     return path.replace("{key}", "some-key") + QUERIES.get(operation.name, "")
 
 
 @pytest.fixture
 async def owned(world: World, api: Caller) -> dict[str, int]:
-    """A job and a run of the tenant."""
+    """A job, a run and an operation of the tenant."""
     made = await api.create(every=3600)
     run = await api.submit(delay=3600)
-    return {"job": decode("job", made["jobId"]), "run": decode("run", run)}
+    range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
+    begun = (await api.post(f"/v1/jobs/{made['jobId']}:backfill", range_)).json["operationId"]
+    return {"job": decode("job", made["jobId"]), "run": decode("run", run), "operation": decode("op", begun)}
 
 
 def number(operation: Operation, owned: dict[str, int]) -> int:
-    return owned["job" if "{job}" in operation.path else "run"]
+    return next(owned[name] for name in owned if f"{{{name}}}" in operation.path)
 
 
 def test_every_operation_says_which_scope_it_needs():
@@ -123,7 +128,7 @@ async def test_another_tenants_id_is_answered_byte_for_byte_like_one_that_never_
 
 async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, owned: dict[str, int]):
     job = encode("job", owned["job"])
-    for address_ in ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}"):
+    for address_ in ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}", "/v1/operations", f"/v1/operations?job={job}"):
         assert (await stranger.get(address_)).json == {"items": [], "nextCursor": None}
     assert len((await api.get("/v1/jobs")).json["items"]) == 1
     assert len((await api.get("/v1/runs")).json["items"]) == 1

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import jobs, ledger, problems, runs, schedules
+from foliot.api import jobs, ledger, operations, problems, runs, schedules
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -24,6 +24,7 @@ from foliot.services.tenants import Tenants
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *ledger.OPERATIONS,
     *jobs.OPERATIONS,
+    *operations.OPERATIONS,
     *runs.OPERATIONS,
     *schedules.OPERATIONS,
 )

@@ -9,6 +9,7 @@ from foliot.api.reading import SMALL
 from foliot.services.control import Control
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
+from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
 from foliot.store.specs import SpecBook
 
@@ -28,6 +29,7 @@ class Services(NamedTuple):
     ledger: Ledger
     submitter: Submitter
     specs: SpecBook
+    operations: Operations
 
 
 class Call(NamedTuple):

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from foliot.cli.ledger import occurrences
+from foliot.cli.operations import backfill
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
@@ -24,6 +25,9 @@ _NOTHING: Any = object()
 @click.group()
 def job() -> None:
     """Definitions of what to run, and when."""
+
+
+job.add_command(backfill)
 
 
 def payload_option(text: str | None) -> Any:

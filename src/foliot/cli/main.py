@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "run": "foliot.cli.runs:run",
     "gaps": "foliot.cli.ledger:gaps",
     "schedule": "foliot.cli.schedules:schedule",
+    "operation": "foliot.cli.operations:operation",
 }
 
 

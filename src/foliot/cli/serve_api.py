@@ -15,6 +15,7 @@ from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
+from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
@@ -28,8 +29,9 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
     async with open_database(settings, stop, size=16) as database, open_hints(database) as hints:
         specs = SpecBook(database)
         submitter = Submitter(database, hints.give)
+        operations = Operations(database, hints.give)
         services = Services(
-            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs
+            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs, operations
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))
         async with background(submitter.run()):

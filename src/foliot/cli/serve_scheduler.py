@@ -1,4 +1,4 @@
-"""The scheduler process: fires, promotes, reaps, keeps house."""
+"""The scheduler process: fires, promotes, fills back, reaps, keeps house."""
 
 import asyncio
 import os
@@ -17,6 +17,7 @@ from foliot.kit.chance import Chance, fair
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.signals import DUE, READY
+from foliot.services.backfill import Backfiller
 from foliot.services.fire import Firer
 from foliot.services.membership import Membership
 from foliot.services.promote import Promoter
@@ -42,11 +43,12 @@ def serve_scheduler(settings: Settings) -> None:
 
 async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
     async with open_database(settings, stop, size=2) as database, open_hints(database) as hints:
-        wake_firer, wake_promoter = asyncio.Event(), asyncio.Event()
+        wake_firer, wake_promoter, wake_backfiller = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         def wake() -> None:
             wake_firer.set()
             wake_promoter.set()
+            wake_backfiller.set()
 
         ready = partial(hints.give, READY)
         listener = Listener(database, DUE, wake)
@@ -62,6 +64,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             firer = Firer(database, settings.catch_up_rate, shards=shards)
             group.create_task(repeat(firer, stop, wake_firer, ready))
             group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
+            group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), lambda: None))
             log.info("watching the clock")

@@ -23,6 +23,7 @@ OCCURRENCES_PASSED_OVER: Final = Counter(
     "foliot_occurrences_passed_over", "Late occurrences that their jobs' catch-up did not want", registry=REGISTRY
 )
 RUNS_PROMOTED: Final = Counter("foliot_runs_promoted", "Runs that fell due in this process", registry=REGISTRY)
+RUNS_BACKFILLED: Final = Counter("foliot_runs_backfilled", "Runs made by back-fills in this process", registry=REGISTRY)
 RUNS_REAPED: Final = Counter("foliot_runs_reaped", "Runs taken back from dead workers", registry=REGISTRY)
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
 LATE_RESULTS: Final = Counter("foliot_late_results", "Results refused because the lease was lost", registry=REGISTRY)

@@ -4,18 +4,20 @@ from foliot.sdk.aio import AsyncFoliot
 from foliot.sdk.client import Foliot
 from foliot.sdk.context import Context, Permanent
 from foliot.sdk.protocol import ApiError, NotConfigured
-from foliot.sdk.records import AsyncRun, Items, Job, Run
+from foliot.sdk.records import AsyncOperation, AsyncRun, Items, Job, Operation, Run
 from foliot.sdk.worker import Worker
 
 __all__ = [
     "ApiError",
     "AsyncFoliot",
+    "AsyncOperation",
     "AsyncRun",
     "Context",
     "Foliot",
     "Items",
     "Job",
     "NotConfigured",
+    "Operation",
     "Permanent",
     "Run",
     "Worker",

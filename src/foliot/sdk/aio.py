@@ -9,9 +9,9 @@ import aiohttp
 from yarl import URL
 
 from foliot.sdk import calls, protocol
-from foliot.sdk.calls import Delay, Handler
+from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import AsyncRun, Items, Job
+from foliot.sdk.records import AsyncOperation, AsyncRun, Items, Job
 
 
 class AsyncFoliot:
@@ -141,6 +141,33 @@ class AsyncFoliot:
         """Fire times that jobs went without, newest first: `since`, `until`, `limit`."""
         page = await self.request(calls.get("gaps", **calls.span(query)))
         return Items(page["items"], page["nextCursor"])
+
+    async def backfill(
+        self,
+        job: str,
+        start: Moment,
+        until: Moment,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> AsyncOperation:
+        """Run a job's instants from `start` to `until`: `concurrency`, `order`, `reprocess`, `name`, `dry_run`."""
+        request = calls.backfill(job, start, until, idempotency_key, fields)
+        return AsyncOperation(await self.request(request), self._read_operation)
+
+    async def operation(self, operation: str) -> AsyncOperation:
+        return AsyncOperation(await self._read_operation(operation), self._read_operation)
+
+    async def operations(self, **query: Any) -> Items[AsyncOperation]:
+        page = await self.request(calls.get("operations", **query))
+        return Items((AsyncOperation(each, self._read_operation) for each in page["items"]), page["nextCursor"])
+
+    async def cancel_operation(self, operation: str) -> AsyncOperation:
+        """Hand out nothing more and end what waits; what runs goes on."""
+        return AsyncOperation(await self.request(calls.cancel_operation(operation)), self._read_operation)
+
+    async def _read_operation(self, operation: str) -> dict[str, Any]:
+        return dict(await self.request(calls.get("operations", operation)))
 
     async def _submitted(self, request: Request) -> AsyncRun:
         return AsyncRun({**await self.request(request), "status": "pending"}, self._read)

@@ -13,6 +13,7 @@ from foliot.wire.codec import rfc3339
 
 Delay = str | float | timedelta | None
 Handler = str | dict[str, Any]
+Moment = datetime | str
 
 
 def submit(
@@ -50,6 +51,15 @@ def operate(job: str, verb: str) -> Request:
     return Request("POST", path("jobs", job, verb=f":{verb}"))
 
 
+def backfill(job: str, start: Moment, until: Moment, key: str | None, fields: dict[str, Any]) -> Request:
+    range_ = {"from": _instant("start", start), "until": _instant("until", until)}
+    return Request("POST", path("jobs", job, verb=":backfill"), _body({**range_, **fields}), key)
+
+
+def cancel_operation(operation: str) -> Request:
+    return Request("POST", path("operations", operation, verb=":cancel"))
+
+
 def get(*parts: str, **query: Any) -> Request:
     return Request("GET", path(*parts, **query))
 
@@ -81,6 +91,14 @@ def _encode(value: dict[str, Any]) -> bytes:
 
 def _refuse(value: Any) -> Any:
     raise InvalidField("payload", f"a {type(value).__name__} cannot be sent as JSON", "convert it first")
+
+
+def _instant(name: str, moment: Moment) -> str:
+    if isinstance(moment, str):
+        return moment
+    if moment.tzinfo is None:
+        raise InvalidField(name, "has no offset from UTC", "use datetime.now(timezone.utc) or a ZoneInfo")
+    return rfc3339(moment)
 
 
 def _start(delay: Delay, at: datetime | None) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from foliot.sdk import calls, protocol
-from foliot.sdk.calls import Delay, Handler
+from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import Items, Job, Run
+from foliot.sdk.records import Items, Job, Operation, Run
 
 
 class Foliot:
@@ -126,6 +126,33 @@ class Foliot:
         """Fire times that jobs went without, newest first: `since`, `until`, `limit`."""
         page = self.request(calls.get("gaps", **calls.span(query)))
         return Items(page["items"], page["nextCursor"])
+
+    def backfill(
+        self,
+        job: str,
+        start: Moment,
+        until: Moment,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Operation:
+        """Run a job's instants from `start` to `until`: `concurrency`, `order`, `reprocess`, `name`, `dry_run`."""
+        request = calls.backfill(job, start, until, idempotency_key, fields)
+        return Operation(self.request(request), self._read_operation)
+
+    def operation(self, operation: str) -> Operation:
+        return Operation(self._read_operation(operation), self._read_operation)
+
+    def operations(self, **query: Any) -> Items[Operation]:
+        page = self.request(calls.get("operations", **query))
+        return Items((Operation(each, self._read_operation) for each in page["items"]), page["nextCursor"])
+
+    def cancel_operation(self, operation: str) -> Operation:
+        """Hand out nothing more and end what waits; what runs goes on."""
+        return Operation(self.request(calls.cancel_operation(operation)), self._read_operation)
+
+    def _read_operation(self, operation: str) -> dict[str, Any]:
+        return dict(self.request(calls.get("operations", operation)))
 
     def _submitted(self, request: Request) -> Run:
         return Run({**self.request(request), "status": "pending"}, self._read)

@@ -8,6 +8,7 @@ from typing import Any, Final, Self, TypeVar
 from foliot.sdk.protocol import camel
 
 _OVER: Final = frozenset({"completed", "failed", "cancelled", "skipped", "missed"})
+_SHOWN: Final = ("operationId", "jobId", "runId", "name", "status")
 Item = TypeVar("Item")
 
 
@@ -26,7 +27,7 @@ class Record:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}") from None
 
     def __repr__(self) -> str:
-        shown = {name: self.values[name] for name in ("jobId", "runId", "name", "status") if name in self.values}
+        shown = {name: self.values[name] for name in _SHOWN if name in self.values}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
@@ -38,10 +39,14 @@ class Job(Record):
         return str(self.values["jobId"])
 
 
-class _Run(Record):
+class _Lasting(Record):
+    """What goes on for a while, and ends."""
+
+    _NAME = ""
+
     @property
     def id(self) -> str:
-        return str(self.values["runId"])
+        return str(self.values[self._NAME])
 
     @property
     def is_over(self) -> bool:
@@ -51,9 +56,7 @@ class _Run(Record):
         return TimeoutError(f"{self.id} is still {self.status} after {timeout:g} s")
 
 
-class Run(_Run):
-    """A run as it stood when it was read; `wait` and `refresh` read it again."""
-
+class _Watched(_Lasting):
     def __init__(self, values: dict[str, Any], read: Callable[[str], dict[str, Any]]) -> None:
         super().__init__(values)
         self._read = read
@@ -63,7 +66,7 @@ class Run(_Run):
         return self
 
     def wait(self, timeout: float = 300) -> Self:
-        """Wait for the run's end, up to `timeout` seconds, then TimeoutError."""
+        """Wait for its end, up to `timeout` seconds, then TimeoutError."""
         end = time.monotonic() + timeout
         for pause in _pauses():
             if self.refresh().is_over:
@@ -74,9 +77,7 @@ class Run(_Run):
         raise self._too_long(timeout)
 
 
-class AsyncRun(_Run):
-    """A run as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
-
+class _AsyncWatched(_Lasting):
     def __init__(self, values: dict[str, Any], read: Callable[[str], Awaitable[dict[str, Any]]]) -> None:
         super().__init__(values)
         self._read = read
@@ -85,8 +86,8 @@ class AsyncRun(_Run):
         self.values = await self._read(self.id)
         return self
 
-    async def wait(self, timeout: float = 300) -> Self:  # noqa: ASYNC109 - the same word as in Run
-        """Wait for the run's end, up to `timeout` seconds, then TimeoutError."""
+    async def wait(self, timeout: float = 300) -> Self:  # noqa: ASYNC109 - the same word as in _Watched
+        """Wait for its end, up to `timeout` seconds, then TimeoutError."""
         end = time.monotonic() + timeout
         for pause in _pauses():
             if (await self.refresh()).is_over:
@@ -95,6 +96,35 @@ class AsyncRun(_Run):
                 break
             await asyncio.sleep(pause)
         raise self._too_long(timeout)
+
+
+class Run(_Watched):
+    """A run as it stood when it was read; `wait` and `refresh` read it again."""
+
+    _NAME = "runId"
+
+
+class AsyncRun(_AsyncWatched):
+    """A run as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
+
+    _NAME = "runId"
+
+
+class _Operation(_Lasting):
+    _NAME = "operationId"
+
+    @property
+    def is_over(self) -> bool:
+        """A cancelled one is over when the last of its runs has ended; a dry run always is."""
+        return self.values["finishedAt"] is not None or self.values["operationId"] is None
+
+
+class Operation(_Operation, _Watched):
+    """A back-fill as it stood when it was read; `wait` and `refresh` read it again."""
+
+
+class AsyncOperation(_Operation, _AsyncWatched):
+    """A back-fill as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
 
 
 class Items(list[Item]):

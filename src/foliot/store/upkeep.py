@@ -13,6 +13,7 @@ _REMOVALS: Final = (
     "retire_ended_subscriptions",
     "remove_old_firings",
     "remove_past_subscriptions",
+    "remove_old_operations",
 )
 
 

@@ -1,0 +1,95 @@
+"""Operations on operations: back-fills, how far they are, calling them off."""
+
+import msgspec
+
+from foliot.api.jobs import Limit, job_id
+from foliot.api.operation import Call, Operation, Reply
+from foliot.domain.errors import InvalidField, NotFound
+from foliot.domain.ids import decode
+from foliot.wire.operations import BackfillBody, OperationView, backfill_of
+from foliot.wire.views import Page
+
+
+class OperationQuery(msgspec.Struct, forbid_unknown_fields=True):
+    status: str | None = None
+    job: str | None = None
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+def operation_id(call: Call) -> int:
+    """The operation that the path names; a malformed id is as unknown as any other."""
+    try:
+        return decode("op", call.path["operation"])
+    except InvalidField:
+        raise NotFound("there is no such operation") from None
+
+
+async def backfill_job(call: Call) -> Reply:
+    job, asked, operations = job_id(call), backfill_of(call.body), call.services.operations
+    if call.body.dry_run:
+        return Reply(await operations.plan_backfill(call.tenant.id, job, asked), status=200)
+    body = await operations.backfill(call.tenant.id, job, asked, key=call.key, fingerprint=call.fingerprint)
+    return Reply(body, location=f"/v1/operations/{msgspec.json.decode(body)['operationId']}")
+
+
+async def list_operations(call: Call) -> Reply:
+    query = msgspec.structs.asdict(call.query)
+    if query["job"] is not None:
+        try:
+            query["job"] = decode("job", query["job"])
+        except InvalidField as error:
+            raise InvalidField("job", error.message, error.hint) from None
+    return Reply(await call.services.operations.operations(call.tenant.id, **query))
+
+
+async def get_operation(call: Call) -> Reply:
+    return Reply(await call.services.operations.operation(call.tenant.id, operation_id(call)))
+
+
+async def cancel_operation(call: Call) -> Reply:
+    return Reply(await call.services.operations.cancel(call.tenant.id, operation_id(call)))
+
+
+OPERATIONS = (
+    Operation(
+        name="backfillJob",
+        method="POST",
+        path="/v1/jobs/{job}:backfill",
+        scope="jobs:write",
+        summary="Run the instants of a past range of a recurring job, at a pace of their own",
+        handler=backfill_job,
+        body=BackfillBody,
+        result=OperationView,
+        status=202,
+        idempotent_by_key=True,
+    ),
+    Operation(
+        name="listOperations",
+        method="GET",
+        path="/v1/operations",
+        scope="jobs:read",
+        summary="List back-fills and how far they are, newest first",
+        handler=list_operations,
+        query=OperationQuery,
+        result=Page[OperationView],
+    ),
+    Operation(
+        name="cancelOperation",
+        method="POST",
+        path="/v1/operations/{operation}:cancel",
+        scope="jobs:write",
+        summary="Cancel an operation: nothing more is handed out, what runs goes on",
+        handler=cancel_operation,
+        result=OperationView,
+    ),
+    Operation(
+        name="getOperation",
+        method="GET",
+        path="/v1/operations/{operation}",
+        scope="jobs:read",
+        summary="Read an operation and its progress",
+        handler=get_operation,
+        result=OperationView,
+    ),
+)
