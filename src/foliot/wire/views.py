@@ -154,6 +154,8 @@ class OccurrenceView(msgspec.Struct, kw_only=True, rename="camel"):
     run_id: str | None
     run_status: str | None
     due_at: Instant | None
+    backfill_run_id: str | None
+    """The run that a back-fill made for it, besides or instead."""
 
 
 class GapView(msgspec.Struct, kw_only=True, rename="camel"):
