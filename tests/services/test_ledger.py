@@ -74,8 +74,8 @@ async def test_an_overlap_is_a_skip_with_its_reason(world: World):
     job, instants = await _past_job(world, 3, overlap="skip", catchUp={"mode": "all"})
     await world.fire()
     told = await _told(world, job)
-    assert [each.status for each in told] == ["fired", *["skipped"] * (len(instants) - 1)]
-    assert told[1].reason == "the previous run was still going"
+    assert sorted(each.status for each in told) == ["fired", *["skipped"] * (len(instants) - 1)]
+    assert {each.reason for each in told} == {None, "the previous run was still going"}
 
 
 async def test_instants_of_a_pause_are_skipped_whether_it_lasts_or_is_over(world: World):
