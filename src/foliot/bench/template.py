@@ -103,8 +103,9 @@ class Template:
 
     async def _last_to_move(self, connection: Connection, count: int) -> int:
         """The last job whose timer is wanted, or was called up before and has to go back."""
-        wanted = await connection.fetchval(_NTH, self.made.first_timer, count - 1)
-        return max(wanted, await connection.fetchval(_FIRST_UNMOVED, LATER) or HIGHEST - 1)
+        wanted: int = await connection.fetchval(_NTH, self.made.first_timer, count - 1)
+        unmoved: int | None = await connection.fetchval(_FIRST_UNMOVED, LATER)
+        return max(wanted, unmoved or HIGHEST - 1)
 
 
 @asynccontextmanager
