@@ -19,18 +19,20 @@ LEAD: Final = 5.0
 TAIL: Final = 2.0
 BURST_STEP: Final = 20
 """Seconds between two instants of the burst's schedule."""
-PATIENCE: Final = 180.0
+PATIENCE: Final = 600.0
 AD_HOC: Final = 3.0
 
 _FIRST_FIRING: Final = """
 SELECT extract(epoch FROM least((SELECT min(opened_at) FROM firing),
                                 (SELECT min(started_at) FROM history WHERE job IS NOT NULL)) - $1)::float8
 """
-_IS_DRAINED: Final = """
-SELECT NOT EXISTS (SELECT FROM schedule WHERE next_at <= $1) AND NOT EXISTS (SELECT FROM timer WHERE due_at <= $1)
-   AND NOT EXISTS (SELECT FROM firing WHERE closed_at IS NULL AND at <= $1)
-   AND NOT EXISTS (SELECT FROM run WHERE id > 0 AND due_at <= $1)
-"""
+# One after the other: the last one walks over what has just been deleted, and must not be asked while others have work.
+_IS_DRAINED: Final = (
+    "SELECT NOT EXISTS (SELECT FROM schedule WHERE next_at <= $1)",
+    "SELECT NOT EXISTS (SELECT FROM timer WHERE due_at <= $1)",
+    "SELECT NOT EXISTS (SELECT FROM firing WHERE closed_at IS NULL AND at <= $1)",
+    "SELECT NOT EXISTS (SELECT FROM run WHERE id > 0 AND due_at <= $1)",
+)
 _STEADY: Final = """
 SELECT count(*) FILTER (WHERE state = 4) AS settled, count(*) FILTER (WHERE state = 8) AS skipped,
        count(*) - count(DISTINCT (job, scheduled_at)) AS twice,
@@ -106,7 +108,7 @@ class Repeat:
         watch = Watch(self._made.server.pid or 0, **processes)
         await self._wait_for(until)
         self._found["busy"] = watch.busy()
-        await self._until(_IS_DRAINED, until)
+        await self._until_drained(until)
         async with self._bed.database.connection() as connection:
             row = await connection.fetchrow(_STEADY, after, until)
             settled_in = await connection.fetchval(_SETTLED_IN, after, until)
@@ -136,7 +138,7 @@ class Repeat:
         while await self._bed.value(_AWAKE, keys):
             await asyncio.sleep(0.05)
             await self._bed.value(_LULL, keys, at)
-        await self._until(_IS_DRAINED, at)
+        await self._until_drained(at)
         ready = await self._bed.value(_READY, BURST_KEY, at)
         self._found["burstReady"] = _milliseconds(ready, at)
         self._found["burstStarted"] = await self._last_start(BURST_KEY, at, self._load.burst, quiet=False)
@@ -170,10 +172,15 @@ class Repeat:
     async def _wait_for(self, instant: datetime) -> None:
         await asyncio.sleep(max(0.0, (instant - await self._clock()).total_seconds()))
 
-    async def _until(self, condition: str, *arguments: Any) -> None:
+    async def _until_drained(self, instant: datetime) -> None:
+        """Until everything up to this instant has left."""
+        for condition in _IS_DRAINED:
+            await self._until(condition, instant, pause=0.5)
+
+    async def _until(self, condition: str, *arguments: Any, pause: float = 0.1) -> None:
         async with asyncio.timeout(PATIENCE):
             while not await self._bed.value(condition, *arguments):  # noqa: ASYNC110 - no event to await
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(pause)
 
 
 def _milliseconds(instant: datetime, since: datetime) -> float:
