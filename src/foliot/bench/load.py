@@ -23,7 +23,8 @@ LATER: Final = datetime(2090, 1, 1, tzinfo=UTC)
 """Timers wait for this day, one after the other, until a measurement calls some of them up."""
 ODD: Final = 997
 """Instants end in 1 to 997 microseconds: all in one notation, and none of them on a tick."""
-_SCATTER: Final = 7_919
+SCATTER: Final = 7_919
+"""A prime: multiplied by it, numbers that follow each other end up far apart."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SECOND: Final = 1_000_000
 
@@ -82,6 +83,11 @@ class Load(msgspec.Struct, frozen=True):
     def due(self, timer: int, since: datetime = LATER) -> datetime:
         return since + _spread(timer, self.timer_rate)
 
+    def called_up(self, duration: float) -> int:
+        """Timers for so many seconds; never so many that scattering them would put two in one place."""
+        count = min(self.timers, round(duration * self.timer_rate))
+        return count if count % SCATTER else count - 1
+
     def due_within(self, since: datetime, after: datetime, until: datetime) -> int:
         """How many runs fall due after `after` and up to `until`, the timers being called up for `since`."""
         first, last = (
@@ -123,7 +129,7 @@ def _instants(anchor: int, period: int, after: int, until: int) -> int:
 
 
 def seconds(interval: int) -> int:
-    return SHORTEST + interval * _SCATTER % PERIODS
+    return SHORTEST + interval * SCATTER % PERIODS
 
 
 def period(interval: int) -> str:
