@@ -1,4 +1,4 @@
-"""Writes a load into an empty database, set by set: the very rows that the API would write, thirty times as fast."""
+"""Writes a load into an empty database, set by set: the very rows that the API would write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
