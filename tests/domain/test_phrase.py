@@ -78,7 +78,9 @@ PHRASES = st.one_of(
             st.builds("every {} weeks on {}".format, st.integers(1, 9), st.sampled_from(["mon", "Sunday and tue"])),
             st.builds("every {} months on the {}".format, st.sampled_from([2, 3, 4, 6]), st.integers(1, 28)),
             st.builds(
-                "{} {} of the month".format, st.sampled_from(["1st", "last", "third"]), st.sampled_from(["fri", "Monday"])
+                "{} {} of the month".format,
+                st.sampled_from(["1st", "last", "third"]),
+                st.sampled_from(["fri", "Monday"]),
             ),
             st.builds("every {} {}".format, st.sampled_from(["may", "December"]), st.integers(1, 30)),
         ),

@@ -99,7 +99,8 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
 def _timing(fields: dict[str, Any]) -> dict[str, Any]:
     """What of an edit decides when the job fires, as a preview wants it."""
     timing = {name: fields[name] for name in ("name", *Timing.__struct_fields__) if name in fields}
-    return {**timing, **timing.pop("dst", {})}
+    dst = timing.pop("dst", {})
+    return {**timing, **dst}
 
 
 @job.command("create")

@@ -170,7 +170,7 @@ def _days(field: str, text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _until(field: str, text: str, timezone: str) -> datetime:
-    match = _UNTIL.fullmatch(text)
+    zone, match = check_zone(timezone), _UNTIL.fullmatch(text)
     try:
         if match is None:
             raise ValueError  # noqa: TRY301 - said once, below
@@ -179,7 +179,7 @@ def _until(field: str, text: str, timezone: str) -> datetime:
         reading = datetime.combine(day, time.fromisoformat(match[2]) if match[2] else time(23, 59, 59))
         if match[3]:
             return reading.replace(tzinfo=UTC)
-        return first_showing(check_zone(timezone), reading)
+        return first_showing(zone, reading)
     except (ValueError, OverflowError):
         hint = "for example UNTIL=20261231T235959Z, or UNTIL=20261231 for that whole day"
         raise InvalidField(field, f"UNTIL cannot be {text[:40]!r}", hint) from None
