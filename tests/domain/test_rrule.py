@@ -62,7 +62,7 @@ def rules(draw, freqs=tuple(Freq)):
 
 
 class Scan:
-    """A rule, complete, as RFC 5545 has it: each reading is looked at by itself, or in its period if positions count."""
+    """A complete rule as RFC 5545 has it: each reading is looked at by itself, or in its period if positions count."""
 
     def __init__(self, text, phase):
         self.parts = dict(each.split("=") for each in text.split(";"))
