@@ -10,7 +10,6 @@ from foliot.cli.output import Column, as_json, instant, record, say, table, want
 from foliot.cli.schedules import show
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
-from foliot.wire.timing import Timing
 
 _COLUMNS = (
     Column("jobId", "JOB"),
@@ -20,6 +19,10 @@ _COLUMNS = (
     Column("nextRunAt", "NEXT RUN (UTC)"),
     Column("lastStatus", "LAST RUN", optional=True),
 )
+_WHEN = (
+    "name",  # an H is hashed from it
+    "cron_expression", "timezone", "dst", "every", "rrule", "when", "schedule_at", "ends_at", "max_runs",
+)  # fmt: skip
 _NOTHING: Any = object()
 
 
@@ -98,7 +101,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
 
 def _timing(fields: dict[str, Any]) -> dict[str, Any]:
     """What of an edit decides when the job fires, as a preview wants it."""
-    timing = {name: fields[name] for name in ("name", *Timing.__struct_fields__) if name in fields}
+    timing = {name: fields[name] for name in _WHEN if name in fields}
     dst = timing.pop("dst", {})
     return {**timing, **dst}
 
