@@ -64,7 +64,9 @@ def definition(command: Any) -> Any:
         click.option("--when", help='In plain words, for example "every weekday at 9:00".'),
         click.option("--at", "schedule_at", help="Instant of a one-time job, for example 2026-12-24T18:00:00Z."),
         click.option("--ends-at", help="No fire after this instant."),
-        click.option("--max-runs", type=click.IntRange(1), help="How often a recurring job runs in all."),
+        click.option(
+            "--max-runs", type=click.IntRange(1, 1_000_000_000), help="How often a recurring job runs in all."
+        ),
         click.option(
             "--catch-up",
             type=click.Choice(["all", "latest", "none"]),

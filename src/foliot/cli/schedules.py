@@ -29,7 +29,7 @@ def schedule() -> None:
 @click.option("--when", help='In plain words, for example "every weekday at 9:00".')
 @click.option("--at", "schedule_at", help="No fire before this instant; the anchor of --every.")
 @click.option("--ends-at", help="No fire after this instant.")
-@click.option("--max-runs", type=click.IntRange(1), help="No more fires than this.")
+@click.option("--max-runs", type=click.IntRange(1, 1_000_000_000), help="No more fires than this.")
 @click.option("--job", help="Compare with this job's present schedule: what would an edit change?")
 @click.option("--key", help="Key of the job, which an H of --cron is hashed from.")
 @click.option("--name", help="Name of the job; an H is hashed from it if there is no key.")
