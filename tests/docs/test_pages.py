@@ -58,7 +58,7 @@ def test_json_decodes_and_bodies_are_accepted(block):
             spec_and_target(run)
     elif "handler" in body and "name" in body:
         job = msgspec.json.decode(block.text, type=JobBody)
-        draft_of(job)
+        draft_of(job, tenant=0)
     elif "handler" in body:
         run = msgspec.json.decode(block.text, type=RunBody)
         spec_and_target(run)

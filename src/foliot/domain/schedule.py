@@ -11,6 +11,8 @@ import msgspec
 from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
+from foliot.domain.rrule import Rrule, rule_fires_after
+from foliot.domain.rule import parse_rule
 from foliot.domain.steps import Step, Steps, next_step, parse_step
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Every",
     "Gap",
     "Recurrence",
+    "Rrule",
     "Steps",
     "canonical_key",
     "gap",
@@ -48,7 +51,7 @@ class Every(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
 
-Recurrence = Cron | Every | Steps
+Recurrence = Cron | Every | Steps | Rrule
 
 
 def repeating(step: Step, timezone: str, anchor: datetime | None) -> Every | Steps:
@@ -87,6 +90,8 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
             return _next_whole_period(recurrence, after)
         case Steps():
             return next_step(recurrence, after)
+        case Rrule():
+            return next(rule_fires_after(recurrence, after), None)
         case _:
             assert_never(recurrence)
 
@@ -97,7 +102,7 @@ def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 10
     if first is None or first > until:
         return None
     match recurrence:
-        case Cron() | Steps():
+        case Cron() | Steps() | Rrule():
             return _counted_one_by_one(recurrence, first, until, most)
         case Every():
             further = (until - first) // recurrence.period
@@ -110,14 +115,16 @@ def canonical_key(recurrence: Recurrence) -> str:
     """One text for each schedule: jobs with the same text share its fire cursor."""
     match recurrence:
         case Cron():
-            rules = "" if recurrence.dst == USUAL else f"|{recurrence.dst.gap}|{recurrence.dst.fold}"
-            return f"cron|{recurrence.expression}|{recurrence.timezone}{rules}"
+            return f"cron|{recurrence.expression}|{recurrence.timezone}{_rules(recurrence.dst)}"
         case Every():
             anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
             return f"every|{format_duration(recurrence.period)}|{anchor}"
         case Steps():
             anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
             return f"steps|{recurrence.step}|{recurrence.timezone}|{anchor}"
+        case Rrule():
+            phase = recurrence.phase
+            return f"rrule|{recurrence.rule}|{phase}|{recurrence.timezone}{_rules(recurrence.dst)}"
         case _:
             assert_never(recurrence)
 
@@ -125,25 +132,36 @@ def canonical_key(recurrence: Recurrence) -> str:
 def parse_key(key: str) -> Recurrence:
     """Read the recurrence whose canonical key this is."""
     match key.split("|"):
-        case ["cron", expression, timezone]:
-            return Cron(expression, timezone)
-        case ["cron", expression, timezone, gap, fold]:
-            return Cron(expression, timezone, msgspec.convert({"gap": gap, "fold": fold}, Dst))
+        case ["cron", expression, timezone, *rules]:
+            return Cron(expression, timezone, _dst(rules))
         case ["every", period, anchor]:
             return Every(parse_duration(period, "every"), _anchor(anchor))
         case ["steps", step, timezone, anchor]:
             return Steps(parse_step(step, "every"), timezone, _anchor(anchor))
+        case ["rrule", rule, phase, timezone, *rules]:
+            return Rrule(parse_rule(rule), timezone, _dst(rules), int(phase))
         case _:
             raise ValueError(f"not the key of a schedule: {key!r}")
+
+
+def _rules(dst: Dst) -> str:
+    return "" if dst == USUAL else f"|{dst.gap}|{dst.fold}"
+
+
+def _dst(rules: list[str]) -> Dst:
+    return msgspec.convert(dict(zip(("gap", "fold"), rules, strict=True)), Dst) if rules else USUAL
 
 
 def _anchor(text: str) -> datetime | None:
     return None if text == "-" else datetime.fromisoformat(text)
 
 
-def _fires(recurrence: Cron | Steps, after: datetime) -> Iterator[datetime]:
+def _fires(recurrence: Cron | Steps | Rrule, after: datetime) -> Iterator[datetime]:
     if isinstance(recurrence, Cron):
         yield from fires_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
+        return
+    if isinstance(recurrence, Rrule):
+        yield from rule_fires_after(recurrence, after)
         return
     while (fire := next_step(recurrence, after)) is not None:
         yield fire
@@ -160,7 +178,7 @@ def _next_whole_period(every: Every, after: datetime) -> datetime | None:
         return None
 
 
-def _counted_one_by_one(recurrence: Cron | Steps, first: datetime, until: datetime, most: int) -> Gap:
+def _counted_one_by_one(recurrence: Cron | Steps | Rrule, first: datetime, until: datetime, most: int) -> Gap:
     further = takewhile(lambda fire: fire <= until, _fires(recurrence, first))
     count, last = 1, first
     for fire in islice(further, most - 1):
@@ -170,7 +188,7 @@ def _counted_one_by_one(recurrence: Cron | Steps, first: datetime, until: dateti
     return Gap(first, _last_fire(recurrence, last, until), count, exact=False)
 
 
-def _last_fire(recurrence: Cron | Steps, known: datetime, until: datetime) -> datetime:
+def _last_fire(recurrence: Cron | Steps | Rrule, known: datetime, until: datetime) -> datetime:
     """Find the greatest fire <= `until`, `known` being one, by bisection: a later start has no earlier next fire."""
     beyond = until  # no fire lies in (beyond, until]
     while beyond - known >= _SECOND:

@@ -117,9 +117,9 @@ def job_view(tenant: str, row: JobRow) -> JobView:
     )
 
 
-def draft_again(row: JobRow) -> Draft:
+def draft_again(tenant: int, row: JobRow) -> Draft:
     """The definition that a stored job was made from."""
-    return draft_of(msgspec.convert(body_of(row), JobBody))
+    return draft_of(msgspec.convert(body_of(row), JobBody), tenant)
 
 
 def body_of(row: JobRow) -> dict[str, Any]:
