@@ -17,7 +17,7 @@ DAY = timedelta(days=1)
 ROWS = {
     "job": """
         SELECT job.name, job.key, job.tenant, job.kind, job.gate, job.exclusive, schedule.key AS schedule,
-               job.run - job.id AS run, job.ended_state, job.timing, job.labels, job.payload, job.version,
+               job.run - job.id AS run, job.runs_left, job.timing, job.labels, job.payload, job.version,
                spec.tenant, spec.body, spec.priority, lane.queue, lane.handler_group
           FROM job JOIN spec ON spec.id = job.spec JOIN lane ON lane.id = spec.lane
           LEFT JOIN schedule ON schedule.id = job.schedule ORDER BY job.id""",

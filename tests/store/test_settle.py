@@ -114,14 +114,14 @@ async def test_a_cancelled_attempt_ends_its_run(world: World):
 
 
 async def test_how_its_run_ended_is_how_a_one_time_job_ended(world: World):
-    for outcome, state in ((SUCCEEDED, 4), (DEAD, 5), (Outcome.cancelled(), 6)):
+    for outcome, status in ((SUCCEEDED, "completed"), (DEAD, "failed"), (Outcome.cancelled(), "cancelled")):
         job = await world.job_id(scheduleAt="2026-01-01T00:00:00Z")
         await world.promoter.run_once()
         worker = await world.worker()
         taken = await worker.claim()
         settled = await (worker.settle(taken) if outcome is SUCCEEDED else worker.conclude(taken, outcome))
         assert settled == 1
-        assert await world.value("SELECT ended_state FROM job WHERE id = $1", job) == state
+        assert await world.status(job) == status
 
 
 async def test_a_retry_does_not_end_a_one_time_job(world: World):
@@ -129,7 +129,7 @@ async def test_a_retry_does_not_end_a_one_time_job(world: World):
     await world.promoter.run_once()
     worker = await world.worker()
     await worker.conclude(await worker.claim(), AGAIN)
-    assert await world.value("SELECT ended_state FROM job WHERE id = $1", job) is None
+    assert await world.status(job) == "pending"
 
 
 async def test_a_start_is_noted_while_the_run_is_held_and_not_after(world: World):

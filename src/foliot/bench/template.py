@@ -39,10 +39,7 @@ UPDATE lane SET v = 0;
 _NTH: Final = "SELECT id FROM job WHERE id >= $1 AND kind = 1 ORDER BY id OFFSET $2 LIMIT 1"
 _FIRST_UNMOVED: Final = "SELECT job FROM timer WHERE due_at >= $1 AND id > 0 ORDER BY due_at LIMIT 1"
 _TAKE_BACK: Final = "DELETE FROM timer WHERE id > 0 AND job BETWEEN $1 AND $2 AND id BETWEEN $1 AND $2 + 1"
-_REOPEN: Final = "UPDATE job SET ended_state = NULL WHERE id BETWEEN $1 AND $2 AND ended_state IS NOT NULL"
-# Those called up fall due in another order than they were made in, as reminders do. Neighbours would be settled
-# together, and no page of `job` has room for a new version of each of its rows. A version that found room cost 15 us
-# (fillfactor 50), one that did not 112; what the order alone gains has not been measured.
+# Those called up fall due in another order than they were made in, as reminders do.
 _CALL_UP: Final = """
 INSERT INTO timer (id, tenant, spec, job, origin, scheduled_at, due_at, payload)
 SELECT run, tenant, spec, id, 1, due, due, payload
@@ -93,7 +90,6 @@ class Template:
                 async with connection.transaction():
                     await connection.execute(_FORGET)
                     await connection.execute(_TAKE_BACK, *jobs, timeout=600)
-                    await connection.execute(_REOPEN, *jobs, timeout=600)
                     moves = count, begin, LATER, self.load.timer_rate, ODD, SCATTER
                     await connection.execute(_CALL_UP, *jobs, *moves, timeout=600)
                 await connection.execute(_LULL, [BURST_KEY, QUIET_KEY])

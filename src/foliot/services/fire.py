@@ -166,7 +166,7 @@ class Firer:
         # Large ones are asked for few at a time: to find the end of its next chunk, each one's members are walked.
         self._abreast[late] = MOST_SCHEDULES if len(firings) == len(found) else 2 * len(firings)
         counts, weights = await firing_flows(self._line, firings)
-        ranks = await reserve(self._ranks, counts, weights, CHUNK)
+        ranks = await reserve(self._ranks, counts, weights, 2 * CHUNK)
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [firing.schedule for firing in firings], wait=wait)
             mine = [firing for firing in firings if firing.schedule in locked]
@@ -185,13 +185,12 @@ class Firer:
 
 
 def _as_many_as_fit(firings: list[OpenFiring]) -> list[OpenFiring]:
-    """Many small firings, or one chunk of a large one; of a schedule only one, so that maxRuns counts one by one."""
+    """Many small firings, and one chunk of a large one; of a schedule only one, so that maxRuns counts one by one."""
     taken: dict[int, OpenFiring] = {}
-    size = 0
+    room = {False: CHUNK, True: CHUNK}
     for firing in firings:
-        if taken and size + firing.members > CHUNK:
-            break
-        if firing.schedule not in taken:
+        large = firing.members == CHUNK
+        if firing.members <= room[large] and firing.schedule not in taken:
             taken[firing.schedule] = firing
-            size += firing.members
+            room[large] -= firing.members
     return list(taken.values())

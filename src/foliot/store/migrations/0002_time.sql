@@ -31,7 +31,8 @@ ALTER TABLE firing
     ADD COLUMN following     timestamptz,
     ADD COLUMN late_through  timestamptz,
     ADD COLUMN passed_over   integer NOT NULL DEFAULT 0;        -- jobs that did not want it so late
-CREATE INDEX firing_fresh ON firing (at, schedule) WHERE closed_at IS NULL AND late_through IS NULL;
+-- Those that nobody has begun come first: a job on a schedule of its own does not wait for a hundred thousand others.
+CREATE INDEX firing_fresh ON firing ((done_through > 0), at, schedule) WHERE closed_at IS NULL AND late_through IS NULL;
 CREATE INDEX firing_late ON firing (at, schedule) WHERE closed_at IS NULL AND late_through IS NOT NULL;
 CREATE INDEX firing_gap ON firing (at) WHERE missed OR late_through IS NOT NULL;
 CREATE INDEX firing_age ON firing (closed_at) WHERE closed_at IS NOT NULL;
@@ -46,3 +47,32 @@ CREATE FUNCTION catches_up(mode smallint, within integer, until timestamptz, at 
         OR (extract(epoch FROM opened_at - at) <= within
             AND (mode = 2 OR (mode = 1 AND (following IS NULL OR following > least(late_through, until)))));
 CREATE INDEX past_subscription_of_schedule ON past_subscription (schedule, until);
+
+-- How a one-time job ended is told by the history of its only run: to write it into the job as well took as long as all
+-- the rest of a settle, with ten million jobs.
+DROP VIEW job_view;
+ALTER TABLE job DROP COLUMN ended_state;
+CREATE VIEW job_view AS
+SELECT job.id, job.tenant, job.name, job.key, job.spec, job.kind, job.gate, job.exclusive, job.schedule, job.run,
+       job.timing, job.labels, job.payload, job.version, job.created_at, job.updated_at, spec.body AS spec_body,
+       schedule.key AS schedule_key, schedule.next_at, owned.after, nullif(owned.until, 'infinity') AS until,
+       last.run AS last_run, last.state AS last_state, last.scheduled_at AS last_scheduled_at,
+       last.started_at AS last_started_at, last.finished_at AS last_finished_at, last.error AS last_error,
+       CASE WHEN job.gate = 2 THEN 'cancelled'
+            WHEN ended.state = 4 THEN 'completed'
+            WHEN ended.state = 6 THEN 'cancelled'
+            WHEN ended.state IS NOT NULL THEN 'failed'
+            WHEN going.is_running THEN 'running'
+            WHEN job.gate = 1 THEN 'paused'
+            WHEN job.kind = 2 AND coalesce(owned.until, '-infinity') < clock_timestamp() THEN 'completed'
+            ELSE 'pending' END AS status
+  FROM job
+  JOIN spec ON spec.id = job.spec
+  LEFT JOIN schedule ON schedule.id = job.schedule
+  LEFT JOIN LATERAL (SELECT s.after, s.until FROM subscription s
+                      WHERE s.job = job.id AND s.schedule = job.schedule ORDER BY s.after DESC LIMIT 1) AS owned ON true
+  LEFT JOIN LATERAL (SELECT h.run, h.state, h.scheduled_at, h.started_at, h.finished_at, h.error FROM history h
+                      WHERE h.job = job.id AND h.state > 3 ORDER BY h.run DESC, h.finished_at DESC LIMIT 1) AS last ON true
+  LEFT JOIN LATERAL (SELECT h.state FROM history h WHERE h.job = job.id AND h.run = job.run AND h.state > 3
+                      ORDER BY h.finished_at DESC LIMIT 1) AS ended ON true
+ CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM live_run r WHERE r.job = job.id AND r.state = 3) AS is_running) AS going;

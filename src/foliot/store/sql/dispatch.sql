@@ -76,10 +76,8 @@ WITH held AS MATERIALIZED (
     DELETE FROM run USING unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[])
                           AS x(run, fence, position, started_at), held
      WHERE held.id = x.fence AND held.runs[x.position] = x.run AND run.id = x.run AND run.fence < held.id
-    RETURNING run.id, run.job, run.origin, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt, run.target,
+    RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt, run.target,
               x.started_at, x.fence
-), ended AS (
-    UPDATE job SET ended_state = 4 FROM gone WHERE gone.origin = 1 AND job.id = gone.job
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
                          ending, state, target)
@@ -128,9 +126,6 @@ WITH held AS MATERIALIZED (
       FROM covered WHERE next_state = 5
 ), gone AS (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1, 2)
-    RETURNING run.job, run.origin, covered.next_state
-), ended AS (
-    UPDATE job SET ended_state = gone.next_state FROM gone WHERE gone.origin = 1 AND job.id = gone.job
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
                          ending, state, error, target)

@@ -46,18 +46,18 @@ WITH mine AS MATERIALIZED (
 SELECT id FROM mine
 
 -- :name open_firings
--- The open firings that are on time and how far the next chunk of each would reach. One that was opened in the future
--- is overdue too: the clock was set back since.
+-- The open firings that are on time and how far the next chunk of each would reach; those that nobody has begun come
+-- first. One that was opened in the future is overdue too: the clock was set back since.
 SELECT f.schedule, f.at, f.done_through, head.members, head.upto, false AS late
   FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NULL
            AND ($3::smallint[] IS NULL OR (schedule % 256)::smallint = ANY ($3))
            AND ($4::interval IS NULL OR at <= clock_timestamp() - $4 OR opened_at > clock_timestamp())
-         ORDER BY at, schedule LIMIT $1) AS f
+         ORDER BY done_through > 0, at, schedule LIMIT $1) AS f
  CROSS JOIN LATERAL (
         SELECT count(*) AS members, max(job) AS upto
           FROM (SELECT job FROM subscription s WHERE s.schedule = f.schedule AND s.job > f.done_through
                  ORDER BY job LIMIT $2) AS page) AS head
- ORDER BY f.at, f.schedule
+ ORDER BY f.done_through > 0, f.at, f.schedule
 
 -- :name late_firings
 -- The same for instants that came up late.
@@ -164,17 +164,19 @@ WITH target AS MATERIALIZED (
     UPDATE subscription s SET until = m.at FROM fate m
      WHERE m.counted AND m.job IN (SELECT id FROM spent WHERE runs_left = 0)
        AND s.job = m.job AND s.schedule = m.schedule AND s.after < m.at AND s.until >= m.at
-), counted AS (
-    SELECT schedule, at, count(*) FILTER (WHERE fires AND NOT skips) AS fired, count(*) FILTER (WHERE skips) AS skipped,
-           count(*) FILTER (WHERE NOT wanted) AS passed_over
-      FROM fate GROUP BY 1, 2
 ), done AS (
-    SELECT t.schedule, t.at, t.upto, t.done, t.is_last, coalesce(c.fired, 0) AS fired, coalesce(c.skipped, 0) AS skipped,
-           coalesce(c.passed_over, 0) AS passed_over, t.is_last AND t.done = 0 AND t.late_through IS NULL
-           AND coalesce(c.fired + c.skipped, 0) <= 1 AS told_elsewhere
-      FROM target t LEFT JOIN counted c ON c.schedule = t.schedule AND c.at = t.at
+    SELECT schedule, at, max(reached) AS reached, bool_or(is_last) AS is_last, sum(fired) AS fired,
+           sum(skipped) AS skipped, sum(passed_over) AS passed_over,
+           bool_or(is_last AND is_plain) AND sum(fired + skipped) <= 1 AS told_elsewhere
+      FROM (SELECT schedule, at, coalesce(upto, done) AS reached, is_last, done = 0 AND late_through IS NULL AS is_plain,
+                   0 AS fired, 0 AS skipped, 0 AS passed_over
+              FROM target
+            UNION ALL
+            SELECT schedule, at, NULL, NULL, NULL, (fires AND NOT skips)::int, skips::int, (NOT wanted)::int
+              FROM fate) AS each
+     GROUP BY schedule, at
 ), moved AS (
-    UPDATE firing f SET done_through = coalesce(d.upto, d.done), fired = f.fired + d.fired,
+    UPDATE firing f SET done_through = d.reached, fired = f.fired + d.fired,
                         skipped = f.skipped + d.skipped, passed_over = f.passed_over + d.passed_over,
                         closed_at = CASE WHEN d.is_last THEN clock_timestamp() END
       FROM done d WHERE f.schedule = d.schedule AND f.at = d.at AND NOT d.told_elsewhere

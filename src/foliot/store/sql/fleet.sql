@@ -55,9 +55,6 @@ WITH orphan AS MATERIALIZED (
     RETURNING 1
 ), gone AS (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state IN (5, 6)
-    RETURNING run.job, run.origin, covered.next_state
-), ended AS (
-    UPDATE job SET ended_state = gone.next_state FROM gone WHERE gone.origin = 1 AND job.id = gone.job
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
                          ending, state, error, target)

@@ -23,12 +23,17 @@ RETURNING id
 UPDATE job SET name = $3, spec = $4, kind = $5, exclusive = $6, schedule = $7, run = $8, timing = $9::jsonb,
                labels = $10::jsonb, payload = $11,
                runs_left = CASE WHEN (timing->>'maxRuns')::int IS NOT DISTINCT FROM $12 THEN runs_left ELSE $12 END,
-               paused_at = CASE WHEN gate = 1 THEN $13::timestamptz END, ended_state = CASE WHEN run = $8 THEN ended_state END,
+               paused_at = CASE WHEN gate = 1 THEN $13::timestamptz END,
                version = version + 1, updated_at = clock_timestamp()
  WHERE tenant = $1 AND id = $2
 
 -- :name lock_job
-SELECT id, kind, gate, schedule, run, version, ended_state, clock_timestamp() AS now FROM job
+-- How the only run of a one-time job ended is in history and nowhere else: a row of `job` written with each settle cost
+-- 113 µs with ten million jobs.
+SELECT id, kind, gate, schedule, run, version,
+       (SELECT h.state FROM history h WHERE h.job = job.id AND h.run = job.run AND h.state > 3
+         ORDER BY h.finished_at DESC LIMIT 1) AS ended_state, clock_timestamp() AS now
+  FROM job
  WHERE tenant = $1 AND id = $2 FOR UPDATE
 
 -- :name find_job
@@ -144,14 +149,12 @@ WITH popped AS (
     RETURNING ready.run
 ), gone AS (
     DELETE FROM run WHERE job = $1 AND (state IN (0, 2) OR id IN (SELECT run FROM popped))
-    RETURNING id, scheduled_at, due_at, tenant, spec, attempt, origin
+    RETURNING id, scheduled_at, due_at, tenant, spec, attempt
 ), untimed AS (
     DELETE FROM timer WHERE id = $2 OR (job = $1 AND origin > 1)
-    RETURNING id, scheduled_at, due_at, tenant, spec, 0::smallint AS attempt, origin
+    RETURNING id, scheduled_at, due_at, tenant, spec, 0::smallint AS attempt
 ), everything AS (
     SELECT * FROM gone UNION ALL SELECT * FROM untimed
-), ended AS (
-    UPDATE job SET ended_state = 6 WHERE id = $1 AND EXISTS (SELECT FROM everything WHERE origin = 1)
 )
 INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
 SELECT id, $1, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'the job was cancelled'

@@ -1,0 +1,42 @@
+"""Large firings and small ones side by side: nobody waits for all of the others."""
+
+from datetime import timedelta
+
+from foliot.services import fire
+from world import World
+
+MINUTE = timedelta(minutes=1)
+
+
+async def _crowd(world: World, size: int) -> int:
+    job = await world.job_id(every="PT24H", overlap="allow")
+    await world.sql(
+        "INSERT INTO subscription SELECT schedule, job + n, after, until, tenant, spec, exclusive, closed, payload"
+        "  FROM subscription, generate_series(1, $1::int) AS n",
+        size - 1,
+    )
+    return job
+
+
+async def test_a_small_firing_does_not_wait_for_a_large_one(world: World, monkeypatch):
+    monkeypatch.setattr(fire, "CHUNK", 10)
+    await _crowd(world, 100)
+    single = await world.job_id(every="PT12H", overlap="allow")
+    at = await world.value("SELECT max(next_at) FROM schedule")
+    await world.sql("UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day'", at)
+    await world.firer.run_once(at)
+    assert await world.value("SELECT count(*) FROM run WHERE job = $1", single) == 1
+    assert await world.count("run") == 11
+    await world.fire(at)
+    assert await world.count("run") == 101
+
+
+async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World, monkeypatch):
+    monkeypatch.setattr(fire, "CHUNK", 10)
+    await _crowd(world, 40)
+    await world.job_id(every="PT1M", overlap="allow")
+    at = await world.value("SELECT max(next_at) FROM schedule")
+    await world.sql("UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day'", at)
+    for number in range(4):
+        await world.firer.run_once(at + number * MINUTE)
+    assert await world.value("SELECT count(*) FROM run WHERE scheduled_at = $1 AND id > 0", at) == 41
