@@ -126,7 +126,7 @@ def test_a_later_start_has_no_earlier_fire_and_gaps_agree_with_the_fires(recurre
     until = after + 20 * DAY
     fires = list(takewhile(lambda at: at <= until, _fires(following, after)))
     found = gap(following, after, until)
-    assert (found and (found.first, found.last, found.count)) == (fires and (fires[0], fires[-1], len(fires)) or None)
+    assert (found and (found.first, found.last, found.count)) == ((fires and (fires[0], fires[-1], len(fires))) or None)
     few = gap(following, after, until, most=2)
     assert len(fires) <= 2 or (few.last, few.exact) == (fires[-1], False)
 

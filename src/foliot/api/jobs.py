@@ -1,6 +1,8 @@
 """Operations on jobs."""
 
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -14,12 +16,14 @@ from foliot.services.insights import body_of, draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
 from foliot.store.submission import NewRun
+from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
 from foliot.wire.timing import REPLACES, TAKES_ALONG
 from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
+Done = TypeVar("Done")
 
 
 class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -44,30 +48,40 @@ def job_id(call: Call) -> int:
         raise NotFound("there is no such job") from None
 
 
-def _view(call: Call, row: JobRow) -> JobView:
-    return job_view(call.tenant.name, row)
+def _view(call: Call, row: JobRow, calendars: Calendars = NO_CALENDARS) -> JobView:
+    return job_view(call.tenant.name, row, calendars.by_digest)
+
+
+async def _resolving(call: Call, deed: Callable[[Calendars], Awaitable[Done]]) -> Done:
+    """Do what may need calendars of the tenant's."""
+    return await call.services.calendars.resolving(call.tenant.id, deed)
 
 
 async def create_job(call: Call) -> Reply:
-    body = await call.services.control.create(
-        call.tenant.id,
-        draft_of(call.body),
-        key=call.key,
-        fingerprint=call.fingerprint,
-        render=lambda row: msgspec.json.encode(_view(call, row)),
-    )
+    async def create(calendars: Calendars) -> bytes:
+        return await call.services.control.create(
+            call.tenant.id,
+            draft_of(call.body, calendars),
+            key=call.key,
+            fingerprint=call.fingerprint,
+            render=lambda row: msgspec.json.encode(_view(call, row, calendars)),
+        )
+
+    body = await _resolving(call, create)
     return Reply(body, location=f"/v1/jobs/{msgspec.json.decode(body)['jobId']}")
 
 
 async def create_jobs(call: Call) -> Reply:
-    body = await call.services.control.create_batch(
-        call.tenant.id,
-        drafts_of(call.body),
-        key=call.key,
-        fingerprint=call.fingerprint,
-        render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
-    )
-    return Reply(body)
+    async def create(calendars: Calendars) -> bytes:
+        return await call.services.control.create_batch(
+            call.tenant.id,
+            drafts_of(call.body, calendars),
+            key=call.key,
+            fingerprint=call.fingerprint,
+            render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
+        )
+
+    return Reply(await _resolving(call, create))
 
 
 async def put_job(call: Call) -> Reply:
@@ -75,8 +89,12 @@ async def put_job(call: Call) -> Reply:
     if call.body.key not in {None, key}:
         raise InvalidField("key", "is not the key of the address", "leave it out of the body")
     call.body.key = key
-    row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft_of(call.body))
-    return Reply(_view(call, row), status=201 if is_new else 200)
+
+    async def put(calendars: Calendars) -> Reply:
+        row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft_of(call.body, calendars))
+        return Reply(_view(call, row, calendars), status=201 if is_new else 200)
+
+    return await _resolving(call, put)
 
 
 async def list_jobs(call: Call) -> Reply:
@@ -89,8 +107,13 @@ async def get_job(call: Call) -> Reply:
 
 
 async def change_job(call: Call) -> Reply:
-    row = await call.services.control.change(call.tenant.id, job_id(call), lambda row: draft_of(merged(row, call.raw)))
-    return Reply(_view(call, row))
+    async def change(calendars: Calendars) -> Reply:
+        row = await call.services.control.change(
+            call.tenant.id, job_id(call), lambda row: draft_of(merged(row, call.raw), calendars)
+        )
+        return Reply(_view(call, row, calendars))
+
+    return await _resolving(call, change)
 
 
 async def cancel_job(call: Call) -> Reply:
@@ -102,7 +125,12 @@ async def pause_job(call: Call) -> Reply:
 
 
 async def resume_job(call: Call) -> Reply:
-    return Reply(_view(call, await call.services.control.resume(call.tenant.id, job_id(call), draft_again)))
+    async def resume(calendars: Calendars) -> Reply:
+        again = partial(draft_again, calendars=calendars)
+        row = await call.services.control.resume(call.tenant.id, job_id(call), again)
+        return Reply(_view(call, row, calendars))
+
+    return await _resolving(call, resume)
 
 
 async def run_job(call: Call) -> Reply:

@@ -8,8 +8,11 @@ from msgspec import Meta
 from foliot.api.operation import Call, Operation, Reply
 from foliot.domain.cron import USUAL, Dst
 from foliot.domain.errors import InvalidField
+from foliot.domain.moving import Rule
 from foliot.domain.preview import preview
+from foliot.domain.schedule import Recurrence
 from foliot.kit.clock import wall
+from foliot.wire.calendars import Calendars, CalendarUse, recurrence_following
 from foliot.wire.timing import Duration, Instant, Timing, check_instant
 from foliot.wire.views import FireView, Preview
 
@@ -25,6 +28,8 @@ class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
     when: str | None = None
     schedule_at: Instant | None = None
     after: Instant | None = None
+    calendar: str | None = None
+    calendar_rule: Rule = "skip"
     count: Annotated[int, Meta(ge=1, le=MOST)] = 10
 
     @property
@@ -41,14 +46,25 @@ async def preview_schedule(call: Call) -> Reply:
     start = check_instant(query.after, "after") or wall()
     if timing.schedule_at is not None:  # no fire before it, and one at it counts
         start = max(start, timing.schedule_at - timing.schedule_at.resolution)
+    followed = recurrence if query.calendar is None else await _following(call, recurrence)
     return Reply(
         Preview(
             [
                 FireView(each.at, each.local.isoformat(), each.transition)
-                for each in preview(recurrence, start, query.count)
+                for each in preview(followed, start, query.count)
             ]
         )
     )
+
+
+async def _following(call: Call, recurrence: Recurrence) -> Recurrence:
+    """The same on a calendar of the tenant's."""
+    use = CalendarUse(call.query.calendar, call.query.calendar_rule)
+
+    async def follow(calendars: Calendars) -> Recurrence:
+        return recurrence_following(recurrence, use, calendars)
+
+    return await call.services.calendars.resolving(call.tenant.id, follow)
 
 
 OPERATIONS = (

@@ -2,10 +2,10 @@
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -224,7 +224,14 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
         return all(closed)
 
 
-def merged(stretches: Any) -> list[Stretch]:
+class Named(NamedTuple):
+    """A calendar of a tenant's, and where it is stored."""
+
+    id: int
+    calendar: Calendar
+
+
+def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
     """The same time as disjoint stretches, rising."""
     joined: list[Stretch] = []
     for each in sorted(stretches):

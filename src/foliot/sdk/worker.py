@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ import structlog
 from foliot.domain.errors import InvalidField
 from foliot.domain.spec import FUNCTION_NAME
 from foliot.sdk.calls import put_job
+from foliot.wire.calendars import UnknownCalendars
 from foliot.wire.jobs import JobBody, draft_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -107,6 +109,7 @@ def _check_schedule(task: Task) -> None:
         return
     body = put_job(task.key, task.name, task.name, task.fields).body
     try:
-        draft_of(msgspec.json.decode(body or b"", type=JobBody))
+        with suppress(UnknownCalendars):  # whether there is such a calendar is told when the job is declared
+            draft_of(msgspec.json.decode(body or b"", type=JobBody))
     except msgspec.ValidationError as error:
         raise InvalidField("task", f"{task.name!r} has a bad option: {error}", "see /docs for a job's fields") from None

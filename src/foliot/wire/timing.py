@@ -14,7 +14,7 @@ from foliot.domain.jitter import LONGEST as LONGEST_JITTER
 from foliot.domain.misfire import USUAL as USUAL_CATCH_UP
 from foliot.domain.misfire import CatchUp, Mode
 from foliot.domain.phrase import parse_phrase
-from foliot.domain.schedule import Every, Recurrence, Steps, repeating
+from foliot.domain.schedule import Every, Plain, Steps, repeating
 from foliot.domain.steps import parse_step
 from foliot.domain.zone import check_zone
 from foliot.wire.codec import rfc3339
@@ -33,7 +33,11 @@ REPLACES: Final = {
     "when": ("cronExpression", "every"),
 }
 """A job has one recurrence: which fields a new one takes the place of."""
-TAKES_ALONG: Final = {"cronExpression": ("timezone", "dst"), "every": ("timezone",), "when": ("timezone", "dst")}
+TAKES_ALONG: Final = {
+    "cronExpression": ("timezone", "dst", "calendar"),
+    "every": ("timezone", "calendar"),
+    "when": ("timezone", "dst", "calendar"),
+}
 """What means nothing any more once a field is taken away."""
 
 
@@ -65,7 +69,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
         fields["ends_at"] = check_instant(fields["ends_at"], "endsAt")
         return cls(**fields)
 
-    def recurrence(self) -> Recurrence | None:
+    def recurrence(self) -> Plain | None:
         """What they ask for; none if nothing recurs. InvalidField if they contradict each other."""
         given = [name for name in _RECURRENCES if getattr(self, name) is not None]
         if len(given) > 1:
@@ -84,7 +88,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("timezone", "only means something beside cronExpression, when or calendar steps", hint)
         return None if step is None else repeating(step, zone, self.schedule_at)
 
-    def catch_up_of(self, recurrence: Recurrence | None) -> CatchUp:
+    def catch_up_of(self, recurrence: Plain | None) -> CatchUp:
         """What becomes of late instants; the usual if nothing is said."""
         if self.catch_up is None:
             return USUAL_CATCH_UP
@@ -95,7 +99,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("catchUp.window", "must lie between 10 seconds and 31 days", 'for example "PT1H"')
         return CatchUp(Mode[self.catch_up.mode.upper()], window)
 
-    def jitter_of(self, recurrence: Recurrence | None) -> timedelta:
+    def jitter_of(self, recurrence: Plain | None) -> timedelta:
         """The window in which a job has its own place; none if nothing is said."""
         if self.jitter is None:
             return timedelta()
@@ -106,7 +110,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("jitter", "must be longer than nothing and at most an hour", 'for example "PT10S"')
         return window
 
-    def words(self, recurrence: Recurrence | None) -> dict[str, Any]:
+    def words(self, recurrence: Plain | None) -> dict[str, Any]:
         """The same on the wire, every text in its canonical form."""
         words = self._recurrence_words(recurrence)
         if isinstance(recurrence, Cron | Steps):
@@ -123,7 +127,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             words["jitter"] = format_duration(self.jitter_of(recurrence))
         return words
 
-    def _recurrence_words(self, recurrence: Recurrence | None) -> dict[str, Any]:
+    def _recurrence_words(self, recurrence: Plain | None) -> dict[str, Any]:
         match recurrence:
             case Cron() | Every() | Steps() if self.when is not None:
                 return {"when": parse_phrase(self.when).text}
