@@ -51,7 +51,7 @@ async def _job(world: World, tenant=None, **fields) -> JobView:
 
 
 async def _keys(world: World) -> list[str]:
-    rows = await world.sql("SELECT key FROM schedule JOIN job ON job.schedule = schedule.id ORDER BY job.id")
+    rows = await world.sql("SELECT schedule.key FROM schedule JOIN job ON job.schedule = schedule.id ORDER BY job.id")
     return [row["key"] for row in rows]
 
 

@@ -24,6 +24,12 @@ def schedule() -> None:
 @click.option("--every", help="ISO 8601 duration or seconds, for example PT90S.")
 @click.option("--when", help='In plain words, for example "every weekday at 9:00".')
 @click.option("--at", "schedule_at", help="No fire before this instant; the anchor of --every.")
+@click.option("--calendar", help="Only when this calendar allows.")
+@click.option(
+    "--calendar-rule",
+    type=click.Choice(["skip", "next", "previous", "nearest"]),
+    help="What becomes of runs that the calendar does not allow.",
+)
 @click.option("--after", help="Fires after this instant instead of from now on.")
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="At most so many.")
 @wants_json

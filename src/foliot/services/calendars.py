@@ -1,5 +1,6 @@
 """What owners do to their calendars: write, import, read, preview, delete."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -57,9 +58,11 @@ class CalendarKeeper:
     ) -> tuple[ImportedCalendar, bool]:
         """Take over the events of an iCalendar file; also says whether the calendar is new."""
         _check_name(name)
+        async with self._database.connection() as connection:
+            today = (await clock(connection)).date()
+        imported = await asyncio.to_thread(read_ics, ics, today)  # a large file keeps a processor busy for a while
         async with self._database.transaction() as connection:
             before = await calendars.find_calendar(connection, tenant, name, lock=True)
-            imported = read_ics(ics, (await clock(connection)).date())
             body = _written(before, timezone or imported.timezone)
             calendar, document = with_closures(body, imported.closures, add=add)
             is_new = await calendars.put_calendar(connection, tenant, name, Content(calendar, document, "ics"))

@@ -70,7 +70,7 @@ class Recalendar:
             await self._change(tenant, number, partial(self._redrafted, calendars))
 
         try:
-            await self._book.resolving(tenant, change)
+            await self._book.resolving(tenant, change, names=[job["name"]])
         except (_FollowsError, NotFound, Conflict):
             return False  # overtaken by its owner; if it is still behind, the next round finds it
         except FoliotError as error:

@@ -13,7 +13,7 @@ from foliot.domain.job import Draft
 from foliot.domain.schedule import OnCalendar, calendar_of
 from foliot.store.database import Connection, Database, Row
 from foliot.store.statements import SQL
-from foliot.wire.calendars import Calendars, UnknownCalendars
+from foliot.wire.calendars import NO_CALENDARS, Calendars, UnknownCalendars
 
 Fetch = Callable[..., Awaitable[list[Row]]]
 """A pool's, or a line's."""
@@ -65,17 +65,22 @@ class CalendarBook:
         self._database = database
         self._bodies = Bodies()
 
-    async def resolving(self, tenant: int, deed: Callable[[Calendars], Awaitable[Done]]) -> Done:
-        """Do it with the calendars that it turns out to need, each asked for once; again if one has changed since."""
-        known = Calendars()
+    async def resolving(
+        self, tenant: int, deed: Callable[[Calendars], Awaitable[Done]], *, names: Iterable[str] = ()
+    ) -> Done:
+        """Do it with the calendars that it turns out to need, each asked for once; again if one has changed since.
+
+        `names` are known to be needed.
+        """
+        wanted = set(names)
         for _ in range(_TRIES):
+            known = await self.named(tenant, wanted) if wanted else NO_CALENDARS
             try:
                 return await deed(known)
             except UnknownCalendars as unknown:
-                found = await self.named(tenant, unknown.names)
-                known = Calendars({**known.found, **found.found}, {**known.missing, **found.missing})
+                wanted |= unknown.names
             except CalendarChanged:
-                known = Calendars()
+                continue
         raise Conflict("the calendar keeps changing", "repeat the call")
 
     async def named(self, tenant: int, names: Iterable[str]) -> Calendars:
