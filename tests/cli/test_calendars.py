@@ -71,4 +71,5 @@ async def test_what_is_missing_or_wrong_is_said(shell: Shell):
     assert "--calendar-rule needs --calendar" in await shell(
         "job", "create", "x", "noop", "--every", "60", "--calendar-rule", "next", code=2
     )
+    assert "nowhere.ics" in await shell("calendar", "import", "x", "nowhere.ics", code=1)
     assert "no such calendar" in await shell("calendar", "get", "nothing", code=1)

@@ -1,11 +1,12 @@
 """`foliot calendar …`: when jobs may run."""
 
-from typing import Any, TextIO
+from typing import Any
 
 import click
 import msgspec
 
 from foliot.cli.output import Column, as_json, record, say, table, wants_json
+from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -56,9 +57,9 @@ def get(name: str, json: bool) -> None:
     "--blackout", "blackouts", multiple=True, metavar="FROM/UNTIL", help="One window; local times, or with offset."
 )
 @click.option("--weekly", multiple=True, metavar="WINDOW", help='Every week, for example "SAT 22:00/SUN 06:00".')
-@click.option("--file", "file", type=click.File(), help="All of it as JSON instead, as `get --json` shows it.")
+@click.option("--file", type=click.Path(allow_dash=True), help="All of it as JSON instead, as `get --json` shows it.")
 @wants_json
-def put(name: str, file: TextIO | None, json: bool, **values: Any) -> None:
+def put(name: str, file: str | None, json: bool, **values: Any) -> None:
     """Create the calendar NAME, or replace it; its jobs follow within seconds."""
     fields = _fields(values) if file is None else _from_file(file, values)
     _show(Foliot().put_calendar(name, **fields).values, json=json)
@@ -66,17 +67,13 @@ def put(name: str, file: TextIO | None, json: bool, **values: Any) -> None:
 
 @calendar.command("import")
 @click.argument("name")
-@click.argument("file", type=click.File(encoding="utf-8-sig"))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--add", is_flag=True, help="Keep the holidays and windows that are there.")
 @click.option("--timezone", help="Zone of a new calendar, if the file does not say.")
 @wants_json
-def import_(name: str, file: TextIO, add: bool, timezone: str | None, json: bool) -> None:
+def import_(name: str, file: str, add: bool, timezone: str | None, json: bool) -> None:
     """Take over the events of an iCalendar FILE: all-day ones as holidays, timed ones as blackouts."""
-    try:
-        text = file.read()
-    except UnicodeDecodeError as error:
-        raise click.BadParameter(f"not UTF-8: {error}", param_hint="FILE") from None
-    made = Foliot().import_calendar(name, text, mode="add" if add else None, timezone=timezone).values
+    made = Foliot().import_calendar(name, _text_of(file), mode="add" if add else None, timezone=timezone).values
     if json:
         as_json(made)
         return
@@ -123,11 +120,22 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _from_file(file: TextIO, values: dict[str, Any]) -> dict[str, Any]:
+def _text_of(file: str) -> str:
+    """What is in a file, or comes through a pipe (`-`)."""
+    try:
+        with click.open_file(file, encoding="utf-8-sig") as opened:
+            return str(opened.read())
+    except OSError as error:
+        raise FoliotError(f"{file} cannot be read: {error.strerror}", "is the name right?") from None
+    except UnicodeDecodeError:
+        raise FoliotError(f"{file} is not UTF-8", "encode it as UTF-8 first") from None
+
+
+def _from_file(file: str, values: dict[str, Any]) -> dict[str, Any]:
     if any(values.values()):
         raise click.UsageError("--file has all of it: leave the other options out")
     try:
-        found = msgspec.json.decode(file.read(), type=dict[str, Any])
+        found = msgspec.json.decode(_text_of(file), type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise click.BadParameter(f"not a JSON object: {error}", param_hint="--file") from None
     return {name: found[name] for name in ("timezone", "businessDays", "holidays", "blackouts") if name in found}
