@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -200,7 +201,7 @@ def test_no_text_breaks_it(text):
     ],
 )
 def test_rules_repeat_as_the_standard_says(rule, first, expected):
-    days = repeat_days(parse_repeat(rule), date.fromisoformat(first), date(2040, 1, 1))
+    days = repeat_days(parse_repeat(rule), date.fromisoformat(first), (date.min, date(2040, 1, 1)), count())
     assert [day.isoformat() for day in days] == expected
 
 
@@ -209,10 +210,22 @@ def test_rules_repeat_as_the_standard_says(rule, first, expected):
     st.sampled_from(["YEARLY", "MONTHLY", "WEEKLY", "DAILY"]),
     st.integers(1, 5),
     st.dates(date(2020, 1, 1), date(2026, 1, 1)),
+    st.dates(date(2020, 1, 1), date(2030, 1, 1)),
 )
-def test_days_rise_from_the_first_and_stay_within_the_horizon(frequency, interval, first):
+def test_days_rise_from_the_first_and_stay_within_the_horizon(frequency, interval, first, since):
     horizon = first + timedelta(days=1500)
-    days = list(repeat_days(parse_repeat(f"FREQ={frequency};INTERVAL={interval}"), first, horizon))
+    repeat = parse_repeat(f"FREQ={frequency};INTERVAL={interval}")
+    days = list(repeat_days(repeat, first, (first, horizon), count()))
     assert days[0] == first
     assert days == sorted(set(days))
     assert days[-1] <= horizon
+    later = list(repeat_days(repeat, first, (since, horizon), count()))
+    assert [day for day in later if day >= since] == [day for day in days if day >= since]
+
+
+def test_what_would_take_too_long_to_follow_is_told_and_not_followed():
+    endless = "BEGIN:VEVENT\nDTSTART;VALUE=DATE:19000101\nRRULE:FREQ=DAILY;COUNT=40000\nEND:VEVENT\n"
+    found = read_ics(f"BEGIN:VCALENDAR\n{endless * 20}END:VCALENDAR", TODAY)
+    assert found.closures == []
+    assert len(found.troubles) == 16
+    assert "too many" in found.troubles[0].message

@@ -21,6 +21,8 @@ LOOKOUT: Final = timedelta(days=31)
 _DAY: Final = timedelta(days=1)
 _WEEK: Final = timedelta(days=7)
 _WEEK_MINUTES: Final = 7 * 24 * 60
+_MOST_KNOWN: Final = 400
+"""Days whose bounds a calendar remembers: searches look at the same ones again and again."""
 _LARGEST_CHANGE: Final = timedelta(hours=3)
 """No clock has been set back by more in one go."""
 
@@ -142,6 +144,10 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
         return frozenset(self.holidays)
 
     @cached_property
+    def _known_days(self) -> dict[date, Stretch]:
+        return {}
+
+    @cached_property
     def _once(self) -> list[Stretch]:
         """The one-off blackouts as disjoint stretches, rising."""
         return merged(window.instants(self.zone) for window in self.blackouts)
@@ -183,8 +189,13 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
 
     def day(self, day: date) -> Stretch:
         """From midnight to midnight by the wall clock, or what there is of it."""
-        bounds = (datetime.combine(each, time()) for each in (day, day + _DAY))
-        return Stretch(*(first_showing(self.zone, bound) for bound in bounds))
+        known = self._known_days.get(day)
+        if known is None:
+            if len(self._known_days) > _MOST_KNOWN:
+                self._known_days.clear()
+            bounds = (datetime.combine(each, time()) for each in (day, day + _DAY))
+            known = self._known_days[day] = Stretch(*(first_showing(self.zone, bound) for bound in bounds))
+        return known
 
     def day_of(self, at: datetime) -> date:
         """The day whose stretch contains this instant."""

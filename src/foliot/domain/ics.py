@@ -18,6 +18,8 @@ AHEAD: Final = timedelta(days=3660)
 """How far events without an end are followed."""
 BEHIND: Final = timedelta(days=366)
 """Repetitions that are longer past than this are left out: nobody asks for them any more."""
+_MOST_STEPS: Final = 200_000
+"""Days, weeks, months and years that the repeating events of a file are followed through, all together."""
 _FILE: Final = ["VCALENDAR"]
 _EVENT: Final = ["VCALENDAR", "VEVENT"]
 _LONGEST: Final = timedelta(days=366)
@@ -113,6 +115,7 @@ def read_ics(text: str, today: date) -> Imported:
 
 def _all_closures(events: list[_Event], today: date, troubles: list[Trouble]) -> tuple[list[Closure], int]:
     replaced = _replaced(events, troubles)
+    steps = iter(range(_MOST_STEPS))
     closures: list[Closure] = []
     read = 0
     for event in events:
@@ -120,7 +123,7 @@ def _all_closures(events: list[_Event], today: date, troubles: list[Trouble]) ->
         if status is not None and status.value.upper() == "CANCELLED":
             continue
         try:
-            closures.extend(_closures(event, today, replaced.get(_uid(event), set())))
+            closures += list(_closures(event, today, replaced.get(_uid(event), set()), steps))  # all of it, or nothing
             read += 1
         except _UnreadableError as error:
             troubles.append(error.trouble)
@@ -191,7 +194,7 @@ def _own_zone(line: _Line, troubles: list[Trouble]) -> Iterator[str]:
         troubles.append(Trouble(line.number, f"unknown time zone {line.value[:64]!r}"))
 
 
-def _closures(event: _Event, today: date, replaced: set[Moment]) -> Iterator[Closure]:
+def _closures(event: _Event, today: date, replaced: set[Moment], steps: Iterator[int]) -> Iterator[Closure]:
     start = event.one("DTSTART")
     if start is None:
         raise _UnreadableError(event.line, "the event has no DTSTART")
@@ -200,7 +203,7 @@ def _closures(event: _Event, today: date, replaced: set[Moment]) -> Iterator[Clo
     zone = _zone(start)
     left_out = replaced | {each for line in event.fields.get("EXDATE", ()) for each in _moments(line)}
     starts = [
-        *_starts(event, first, today),
+        *_starts(event, first, today, steps),
         *(each for line in event.fields.get("RDATE", ()) for each in _moments(line)),
     ]
     for each in dict.fromkeys(starts):
@@ -211,7 +214,7 @@ def _closures(event: _Event, today: date, replaced: set[Moment]) -> Iterator[Clo
         yield Closure(_placed(each, zone), _placed(each + length, zone), event.name)
 
 
-def _starts(event: _Event, first: Moment, today: date) -> Iterator[Moment]:
+def _starts(event: _Event, first: Moment, today: date, steps: Iterator[int]) -> Iterator[Moment]:
     rules = event.fields.get("RRULE", ())
     if not rules:
         yield first
@@ -223,7 +226,7 @@ def _starts(event: _Event, first: Moment, today: date) -> Iterator[Moment]:
     day = first.date() if isinstance(first, datetime) else first
     try:
         repeat = parse_repeat(rules[0].value)
-        for each in repeat_days(repeat, day, today + AHEAD):
+        for each in repeat_days(repeat, day, (today - BEHIND, today + AHEAD), steps):
             start = datetime.combine(each, first.timetz()) if isinstance(first, datetime) else each
             if _is_over(repeat, start, _zone(event.fields["DTSTART"][0])):
                 return

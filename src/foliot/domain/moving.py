@@ -152,6 +152,10 @@ class _Mover:
 
     def _next_shifted(self, after: datetime) -> datetime | None:
         """Find the first instant > `after` of those that run on days of work, days off having given theirs away."""
+        if self._is_amid_work(today := self._calendar.day_of(after)):
+            nominal = self._following(after)
+            if nominal is not None and nominal < self._calendar.day(today).end:
+                return nominal
         best: datetime | None = None
         cursor = self._calendar.day(self._earliest_giver(after)).start - _TICK
         for _ in range(_MOST_JUMPS):
@@ -173,6 +177,10 @@ class _Mover:
             best = min((each for each in (best, found) if each is not None), default=None)
             cursor = self._calendar.day(day).end - _TICK
         return best
+
+    def _is_amid_work(self, day: date) -> bool:
+        """Whether no day off is next to it: what runs on it is its own."""
+        return not any(self._calendar.is_day_off(day + distance * _DAY) for distance in (-1, 0, 1))
 
     def _earliest_giver(self, after: datetime) -> date:
         """The first day whose runs may come to lie behind `after`."""

@@ -4,6 +4,7 @@ import re
 from calendar import monthrange
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import count
 from typing import Final, Literal
 
 import msgspec
@@ -13,8 +14,7 @@ from foliot.domain.errors import InvalidField
 _DAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _WEEKDAY: Final = re.compile(r"([+-]?[1-9][0-9]?)?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z)?)?", re.ASCII)
-_MOST_PERIODS: Final = 40_000
-"""Days of a century: where a rule gives nothing for longer, it is not followed."""
+_LONGEST: Final = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": 7, "DAILY": 1}
 _HINT: Final = "FREQ, INTERVAL, COUNT, UNTIL, BYMONTH, BYMONTHDAY, BYDAY and WKST are understood"
 
 Frequency = Literal["YEARLY", "MONTHLY", "WEEKLY", "DAILY"]
@@ -67,30 +67,40 @@ def parse_repeat(rule: str) -> Repeat:
     return repeat
 
 
-def repeat_days(repeat: Repeat, first: date, horizon: date) -> Iterator[date]:
-    """Go through the days on which it repeats, `first` being the first, up to `horizon`."""
+def repeat_days(repeat: Repeat, first: date, span: tuple[date, date], steps: Iterator[int]) -> Iterator[date]:
+    """Go through the days on which it repeats, `first` being the first; those before the `span` may be left out.
+
+    Each period that is looked at takes one of the `steps`; without any left it is TooLong.
+    """
     given = 0
-    for day in _following(repeat, first, min(horizon, repeat.until or horizon)):
-        if day > first and given == 0:  # the first is one of them whatever the rule says
+    since, horizon = span
+    for day in _following(repeat, first, (since, min(horizon, repeat.until or horizon)), steps):
+        if (
+            day > first and given == 0 and (repeat.count or first >= since)
+        ):  # the first is one of them whatever the rule says
             given += 1
             yield first
         if repeat.count is not None and given >= repeat.count:
             return
         given += 1
         yield day
-    if given == 0:
+    if given == 0 and first >= since:
         yield first
 
 
-def _following(repeat: Repeat, first: date, last: date) -> Iterator[date]:
-    for number in range(_MOST_PERIODS):
+def _following(repeat: Repeat, first: date, span: tuple[date, date], steps: Iterator[int]) -> Iterator[date]:
+    since, last = span
+    # What is counted has to be gone through from the beginning.
+    passed = 0 if repeat.count else max(0, (since - first).days // (_LONGEST[repeat.frequency] * repeat.interval) - 1)
+    for number in count(passed):
+        if next(steps, None) is None:
+            raise TooLong("its repetitions, with those before it, are too many to go through")
         days = _period(repeat, first, number * repeat.interval)
         if days is None or days[0] > last:
             return
         for day in sorted(set(_chosen(repeat, first, days))):
             if first <= day <= last:
                 yield day
-    raise TooLong("the rule is followed for a century at most")
 
 
 def _period(repeat: Repeat, first: date, number: int) -> list[date] | None:
