@@ -336,3 +336,15 @@ async def test_the_next_run_of_a_job_that_begins_later_is_the_first_that_its_cal
         world.tenant, "acme", status=None, name=None, label=None, schedule_type=None, limit=5, cursor=None
     )
     assert [each.next_run_at for each in page.items] == [made.next_run_at]
+
+
+async def test_the_ledger_tells_the_fires_that_the_calendar_left(world: World):
+    now = await world.value("SELECT clock_timestamp()")
+    closed = (now + HOUR).replace(microsecond=0)
+    await _put(world, blackouts=[{"from": closed.isoformat(), "until": (closed + 5 * HOUR).isoformat()}])
+    job = _number(await _job(world, every="PT1H", overlap="allow"))
+    ends = {"since": None, "until": now + 8 * HOUR, "status": None, "limit": 50, "cursor": None}
+    page = await world.ledger.occurrences(world.tenant, job, **ends)
+    assert 1 <= len(page.items) <= 4
+    assert not any(closed <= each.at < closed + 5 * HOUR for each in page.items)
+    assert (await world.ledger.gaps(world.tenant, since=None, until=None, limit=5, cursor=None)).items == []

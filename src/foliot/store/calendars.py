@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -49,13 +50,14 @@ class Bodies:
         return found
 
 
+async def fetch_on(connection: Connection, name: str, *arguments: Any) -> list[Row]:
+    """Fetch as a pool does, on a connection that one has."""
+    return await connection.fetch(SQL[name], *arguments)  # type: ignore[no-any-return]
+
+
 async def bodies_of(connection: Connection, keys: Iterable[str]) -> dict[str, Calendar]:
     """The calendars that schedules of these keys follow, read inside a transaction."""
-
-    async def fetch(name: str, *arguments: Any) -> list[Row]:
-        return await connection.fetch(SQL[name], *arguments)  # type: ignore[no-any-return]
-
-    return await Bodies().learn(fetch, keys)
+    return await Bodies().learn(partial(fetch_on, connection), keys)
 
 
 class CalendarBook:
