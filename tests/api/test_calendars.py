@@ -199,3 +199,11 @@ async def test_what_names_no_calendar_is_refused(api: Caller, calendar):
 async def test_a_job_that_does_not_recur_cannot_follow_a_calendar(api: Caller):
     await api("PUT", "/v1/calendars/de", BERLIN)
     assert (await api.post("/v1/jobs", {**PLAIN, "calendar": "de"})).field == "calendar"
+
+
+async def test_a_back_fill_makes_up_for_what_the_calendar_allowed(api: Caller):
+    await api("PUT", "/v1/calendars/de", {**BERLIN, "holidays": ["2026-01-06"]})
+    made = await api.create(cronExpression="0 9 * * *", timezone="Europe/Berlin", calendar="de")
+    days = {"from": "2026-01-05T00:00:00Z", "until": "2026-01-12T00:00:00Z", "dryRun": True}
+    planned = await api.post(f"/v1/jobs/{made['jobId']}:backfill", days)
+    assert planned.json["plan"]["toRun"] == 4, planned.json
