@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -139,7 +140,7 @@ class World:
         return await self.value("SELECT next_at FROM schedule")  # type: ignore[no-any-return]
 
     async def resume(self, job: int) -> Any:
-        return await self.control.resume(self.tenant, job, draft_again)
+        return await self.control.resume(self.tenant, job, partial(draft_again, self.tenant))
 
     async def worker(self, *functions: str) -> "Hand":
         """A registered worker that claims and settles when told to."""

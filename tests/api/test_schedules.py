@@ -3,6 +3,7 @@
 import pytest
 
 from api.calling import PLAIN, Caller
+from foliot.kit.zonedata import zone_data
 
 NIGHTLY = {**PLAIN, "cronExpression": "30 2 * * *", "timezone": "Europe/Berlin"}
 SPRING = "/v1/schedules:preview?cronExpression=30+2+*+*+*&timezone=Europe/Berlin&after=2026-03-28T12:00:00Z&count=1"
@@ -12,7 +13,8 @@ async def test_a_preview_flags_the_day_on_which_the_clocks_change(api: Caller):
     answer = await api.get(SPRING)
     assert answer.status == 200
     assert answer.json == {
-        "items": [{"at": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00", "transition": "gap"}]
+        "items": [{"at": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00", "transition": "gap"}],
+        "zoneData": zone_data().version,
     }
     (skipped,) = (await api.get(f"{SPRING}&gap=skip")).json["items"]
     assert skipped == {"at": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00", "transition": None}

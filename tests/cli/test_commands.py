@@ -144,9 +144,9 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     shell.environment["FOLIOT_DATABASE_URL"] = dsn
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
-    looked_at = {"python", "postgres programs", "home", "database", "schedulers", "api"}
+    looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "api"}
     assert {finding["what"] for finding in findings} == looked_at
-    assert (await shell("doctor")).count("ok ") == 6
+    assert (await shell("doctor")).count("ok ") == 7
 
 
 async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, database: Database):

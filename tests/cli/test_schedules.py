@@ -33,3 +33,32 @@ async def test_a_preview_follows_the_rules_it_is_given(shell: Shell):
 async def test_a_job_is_given_rules(shell: Shell):
     job = await shell.json("job", "create", "nightly", "noop", "--cron", "30 2 * * *", "--gap", "skip")
     assert job["dst"] == {"gap": "skip", "fold": "once"}
+
+
+async def test_an_edit_can_be_looked_at_first(shell: Shell):
+    job = await shell.json("job", "create", "nightly", "noop", "--cron", "0 9 * * *")
+    lines = (await shell("job", "edit", job["jobId"], "--cron", "0 9,12 * * *", "--dry-run")).splitlines()
+    assert {line[:1] for line in lines[1:]} == {"+", " "}
+    assert all((line[:1] == "+") == (" 12:00:00" in line) for line in lines[1:])
+    fires = await shell.json("job", "edit", job["jobId"], "--gap", "skip", "--name", "other", "--dry-run")
+    assert {fire["change"] for fire in fires} == {"same"}
+    assert (await shell.json("job", "get", job["jobId"]))["cronExpression"] == "0 9 * * *"
+
+
+async def test_a_job_has_a_rule_and_an_end(shell: Shell):
+    rule = "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9;COUNT=3"
+    job = await shell.json("job", "create", "report", "noop", "--rrule", rule)
+    assert (job["maxRuns"], job["rrule"][:22]) == (3, "FREQ=MONTHLY;BYDAY=2TU")
+    job = await shell.json("job", "edit", job["jobId"], "--every", "PT1H", "--max-runs", "9")
+    assert (job["maxRuns"], job["every"]) == (9, "PT1H")
+
+
+async def test_a_preview_of_every_form(shell: Shell):
+    words = ("schedule", "preview", "--after", "2030-01-01T00:00:00Z", "--count", "1")
+    for form, first in (
+        (("--rrule", "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9"), "2030-01-08T09:00:00Z"),
+        (("--every", "R2/2030-02-01T00:00:00Z/P1D"), "2030-02-01T00:00:00Z"),
+        (("--cron", "H(7-7) 9 * * *", "--name", "any"), "2030-01-01T09:07:00Z"),
+    ):
+        (fire,) = await shell.json(*words, *form)
+        assert fire["at"] == first

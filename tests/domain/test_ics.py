@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.domain.errors import InvalidField
+from foliot.domain.eventdays import parse_repeat, repeat_days
 from foliot.domain.ics import read_ics
-from foliot.domain.repeats import parse_repeat, repeat_days
 from world import utc
 
 TODAY = date(2026, 6, 1)

@@ -12,6 +12,7 @@ import pytest
 
 from foliot import ApiError, AsyncFoliot, Foliot
 from foliot.domain.errors import InvalidField
+from foliot.kit.zonedata import zone_data
 from foliot.sdk.records import Job, Record
 from sdk.serving import Served
 from worker.crew import Crew
@@ -151,6 +152,19 @@ async def test_both_clients_look_at_a_recurrence_before_a_job_has_it(foliot: Ser
     assert fire == {"at": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00", "transition": "gap"}
     async with foliot.aio() as aio:
         assert await aio.preview(**timing) == [fire]
+        assert (await aio.preview(**timing)).zone_data == zone_data().version
+
+
+async def test_both_clients_look_at_an_edit_before_they_make_it(foliot: Served):
+    client = foliot.client()
+    job = await away(client.create_job, "nightly", "noop", rrule="FREQ=DAILY;BYHOUR=9;COUNT=500")
+    assert job.max_runs == 500
+    edit = {"cron_expression": "0 10 * * *", "after": datetime(2026, 3, 28, tzinfo=UTC), "count": 2}
+    found = await away(client.preview, job.id, **edit)
+    assert [fire["change"] for fire in found] == ["removed", "added"]
+    async with foliot.aio() as aio:
+        assert await aio.preview(job.id, **edit) == found
+        assert (await aio.get_job(job.id)).values == job.values
 
 
 async def test_lists_come_in_pages(foliot: Served):

@@ -92,6 +92,8 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
     worker.task(name="reports.build", cron="*/5 * * * *", max_retries=5)(refresh)
     worker.task(name="x" * 150, every="PT1H")(refresh)
     worker.task(name="mornings", when="every weekday at 9:00", timezone="Europe/Berlin")(refresh)
+    worker.task(name="second-tuesdays", rrule="FREQ=MONTHLY;BYDAY=2TU")(refresh)
+    worker.task(name="some-minute", cron="H * * * *")(refresh)
     worker.task(refresh)
     for _ in range(2):
         await asyncio.wait_for(_declare(worker, asyncio.Event()), 10)
@@ -100,7 +102,7 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
             world.tenant, "acme", status=None, name=None, label=None, schedule_type=None, limit=10, cursor=None
         )
     ).items
-    assert {job.name for job in jobs} == {"reports.build", "x" * 150, "mornings"}
+    assert {job.name for job in jobs} == {"reports.build", "x" * 150, "mornings", "second-tuesdays", "some-minute"}
     declared = next(job for job in jobs if job.name == "reports.build")
     assert (declared.key, declared.max_retries) == ("task/reports.build", 5)
     assert declared.handler == {"type": "function", "name": "reports.build"}

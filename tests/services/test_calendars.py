@@ -39,7 +39,7 @@ async def _job(world: World, tenant=None, **fields) -> JobView:
     body = msgspec.convert({"name": "report", "handler": "noop", "calendar": "work", **fields}, JobBody)
 
     async def create(calendars: Calendars):
-        draft = draft_of(body, calendars)
+        draft = draft_of(body, calendars=calendars)
         return await world.control.create(
             tenant or world.tenant,
             draft,
@@ -93,7 +93,7 @@ async def test_what_a_job_says_of_its_calendar_is_said_back_and_stays_through_an
     assert msgspec.to_builtins(job.calendar) == moving
     assert (await _job(world, every="PT1H", calendar={"name": "work", "rule": "skip"})).calendar == "work"
     known = await world.calendars._book.named(world.tenant, {"work"})
-    row = await world.control.change(world.tenant, _number(job), partial(draft_again, calendars=known))
+    row = await world.control.change(world.tenant, _number(job), partial(draft_again, world.tenant, calendars=known))
     assert row.timing["calendar"] == moving
     assert (await world.calendars.get(world.tenant, "work")).jobs == 2
 
@@ -113,7 +113,7 @@ async def test_a_batch_names_the_job_whose_calendar_is_unknown(world: World):
     batch = msgspec.convert({"jobs": [{**plain, "calendar": "work"}, {**plain, "calendar": "werk"}]}, JobBatch)
 
     async def draft(calendars: Calendars):
-        return drafts_of(batch, calendars)
+        return drafts_of(batch, calendars=calendars)
 
     with pytest.raises(InvalidField) as refused:
         await world.calendars.resolving(world.tenant, draft)
@@ -135,7 +135,7 @@ async def test_a_batch_asks_once_however_many_jobs_and_names_it_has(world: World
     batch = msgspec.convert({"jobs": jobs}, JobBatch)
 
     async def draft(calendars: Calendars):
-        return drafts_of(batch, calendars)
+        return drafts_of(batch, calendars=calendars)
 
     assert len(await world.calendars.resolving(world.tenant, draft)) == 500
     assert asked == ["calendars_named", "calendar_bodies"]
@@ -278,7 +278,7 @@ async def test_a_paused_job_follows_too_and_goes_on_by_the_new_calendar(world: W
     assert await recalendar.run_once() == 1
     assert await world.status(job) == "paused"
     known = await world.calendars._book.named(world.tenant, {"work"})
-    await world.control.resume(world.tenant, job, partial(draft_again, calendars=known))
+    await world.control.resume(world.tenant, job, partial(draft_again, world.tenant, calendars=known))
     (key,) = await _keys(world)
     assert key == canonical_key(OnCalendar(parse_key("every|PT24H|-"), known.found["work"].calendar))
 
@@ -290,7 +290,7 @@ async def test_a_draft_of_an_older_calendar_is_made_again_and_never_stored(world
 
     async def create(calendars: Calendars):
         nonlocal tries
-        draft = draft_of(body, calendars)
+        draft = draft_of(body, calendars=calendars)
         tries += 1
         if tries == 1:  # between reading the calendar and storing the job
             await _put(world, holidays=["2030-12-26"])

@@ -12,6 +12,7 @@ from foliot.api.reading import LARGE
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import parse_priority
 from foliot.domain.ids import decode, encode
+from foliot.domain.job import Draft
 from foliot.services.insights import body_of, draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
@@ -19,7 +20,7 @@ from foliot.store.submission import NewRun
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
-from foliot.wire.timing import REPLACES, TAKES_ALONG
+from foliot.wire.timing import REPLACES, TAKES_ALONG, camel, implied
 from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
@@ -41,9 +42,14 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def job_id(call: Call) -> int:
-    """The job that the path names; a malformed id is as unknown as any other."""
+    """The job that the path names."""
+    return job_of(call.path["job"])
+
+
+def job_of(text: str) -> int:
+    """A malformed id is as unknown as any other."""
     try:
-        return decode("job", call.path["job"])
+        return decode("job", text)
     except InvalidField:
         raise NotFound("there is no such job") from None
 
@@ -61,7 +67,7 @@ async def create_job(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
         return await call.services.control.create(
             call.tenant.id,
-            draft_of(call.body, calendars),
+            draft_of(call.body, call.tenant.id, calendars),
             key=call.key,
             fingerprint=call.fingerprint,
             render=lambda row: msgspec.json.encode(_view(call, row, calendars)),
@@ -75,7 +81,7 @@ async def create_jobs(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
         return await call.services.control.create_batch(
             call.tenant.id,
-            drafts_of(call.body, calendars),
+            drafts_of(call.body, call.tenant.id, calendars),
             key=call.key,
             fingerprint=call.fingerprint,
             render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
@@ -91,7 +97,8 @@ async def put_job(call: Call) -> Reply:
     call.body.key = key
 
     async def put(calendars: Calendars) -> Reply:
-        row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft_of(call.body, calendars))
+        draft = draft_of(call.body, call.tenant.id, calendars)
+        row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft)
         return Reply(_view(call, row, calendars), status=201 if is_new else 200)
 
     return await _resolving(call, put)
@@ -108,9 +115,10 @@ async def get_job(call: Call) -> Reply:
 
 async def change_job(call: Call) -> Reply:
     async def change(calendars: Calendars) -> Reply:
-        row = await call.services.control.change(
-            call.tenant.id, job_id(call), lambda row: draft_of(merged(row, call.raw), calendars)
-        )
+        def edited(row: JobRow) -> Draft:
+            return draft_of(merged(row, call.raw), call.tenant.id, calendars)
+
+        row = await call.services.control.change(call.tenant.id, job_id(call), edited)
         return Reply(_view(call, row, calendars))
 
     return await _resolving(call, change)
@@ -126,7 +134,7 @@ async def pause_job(call: Call) -> Reply:
 
 async def resume_job(call: Call) -> Reply:
     async def resume(calendars: Calendars) -> Reply:
-        again = partial(draft_again, calendars=calendars)
+        again = partial(draft_again, call.tenant.id, calendars=calendars)
         row = await call.services.control.resume(call.tenant.id, job_id(call), again)
         return Reply(_view(call, row, calendars))
 
@@ -179,9 +187,21 @@ def merged(row: JobRow, patch: bytes) -> JobBody:
         if _is_given(value) or name in body:
             for other in (REPLACES if _is_given(value) else TAKES_ALONG).get(name, ()):
                 body.pop(other, None)
+            for other in _said_by(name, value, body):
+                body.pop(other, None)
     body.update(changes)
     whole = {name: value for name, value in body.items() if name == "payload" or _is_given(value)}
     return msgspec.json.decode(msgspec.json.encode(whole), type=JobBody)
+
+
+def _said_by(name: str, value: msgspec.Raw, body: dict[str, Any]) -> list[str]:
+    """Fields of the job that a new recurrence speaks about itself: `R5/…`, COUNT, UNTIL."""
+    if name not in {"every", "rrule"} or not _is_given(value):
+        return []
+    written = msgspec.json.decode(value)
+    if not isinstance(written, str):
+        return []
+    return [camel(each) for each in implied({name: written, "timezone": body.get("timezone")})]
 
 
 def _is_given(value: Any) -> bool:

@@ -1,32 +1,42 @@
-"""Operations on schedules that no job has yet."""
+"""Looks ahead: at schedules that no job has yet, and at what an edit makes of a job's."""
 
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from foliot.api.jobs import job_of, merged
 from foliot.api.operation import Call, Operation, Reply
 from foliot.domain.cron import USUAL, Dst
 from foliot.domain.errors import InvalidField
+from foliot.domain.job import Draft
 from foliot.domain.moving import Rule
-from foliot.domain.preview import preview
-from foliot.domain.schedule import Recurrence
+from foliot.domain.preview import Fire, Outlook, compare, look_ahead
 from foliot.kit.clock import wall
+from foliot.kit.zonedata import zone_data
+from foliot.services.insights import draft_again
 from foliot.wire.calendars import Calendars, CalendarUse, recurrence_following
-from foliot.wire.timing import Duration, Instant, Timing, check_instant
+from foliot.wire.jobs import draft_of
+from foliot.wire.timing import MOST_RUNS, Duration, Instant, Timing, camel, check_instant, seed_of
 from foliot.wire.views import FireView, Preview
 
 MOST = 1_000
 
 
 class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    job: str | None = None
+    key: str | None = None
+    name: str | None = None
     cron_expression: str | None = None
     timezone: str | None = None
     gap: Literal["end", "skip"] | None = None
     fold: Literal["once", "twice"] | None = None
     every: Duration | None = None
+    rrule: str | None = None
     when: str | None = None
     schedule_at: Instant | None = None
+    ends_at: Instant | None = None
+    max_runs: Annotated[int, Meta(ge=1, le=MOST_RUNS)] | None = None
     after: Instant | None = None
     calendar: str | None = None
     calendar_rule: Rule = "skip"
@@ -36,35 +46,50 @@ class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
     def dst(self) -> Dst | None:
         return Dst(self.gap or USUAL.gap, self.fold or USUAL.fold) if self.gap or self.fold else None
 
+    @property
+    def use(self) -> CalendarUse | None:
+        return None if self.calendar is None else CalendarUse(self.calendar, self.calendar_rule)
+
+    def edit(self) -> bytes:
+        """The same as the change of a job that it asks about."""
+        fields = {camel(name): getattr(self, name, None) for name in ("name", *Timing.__struct_fields__)}
+        fields["calendar"] = self.use
+        return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
+
 
 async def preview_schedule(call: Call) -> Reply:
     query: PreviewQuery = call.query
-    timing = Timing.of(query)
-    recurrence = timing.recurrence()
-    if recurrence is None:
-        raise InvalidField("cronExpression", "there is nothing to preview", "give cronExpression, every or when")
     start = check_instant(query.after, "after") or wall()
-    if timing.schedule_at is not None:  # no fire before it, and one at it counts
-        start = max(start, timing.schedule_at - timing.schedule_at.resolution)
-    followed = recurrence if query.calendar is None else await _following(call, recurrence)
-    return Reply(
-        Preview(
-            [
-                FireView(each.at, each.local.isoformat(), each.transition)
-                for each in preview(followed, start, query.count)
-            ]
-        )
-    )
+
+    async def look(calendars: Calendars) -> list[Fire]:
+        if query.job is None:
+            return look_ahead(_outlook(call, calendars), start, query.count)
+        if query.key is not None:
+            raise InvalidField("key", "stands beside job", "a job's key cannot be changed: leave it out")
+        row = await call.services.control.read(call.tenant.id, job_of(query.job))
+        present = draft_again(call.tenant.id, row, calendars)
+        asked = draft_of(merged(row, query.edit()), call.tenant.id, calendars)
+        return compare(_drafted(present), _drafted(asked), start, query.count)
+
+    fires = await call.services.calendars.resolving(call.tenant.id, look)
+    views = [FireView(each.at, each.local.isoformat(), each.transition, each.change) for each in fires]
+    return Reply(Preview(views, zone_data().version))
 
 
-async def _following(call: Call, recurrence: Recurrence) -> Recurrence:
-    """The same on a calendar of the tenant's."""
-    use = CalendarUse(call.query.calendar, call.query.calendar_rule)
+def _outlook(call: Call, calendars: Calendars) -> Outlook:
+    query: PreviewQuery = call.query
+    timing = Timing.of(query)
+    recurrence = timing.recurrence(seed_of(call.tenant.id, query.key, query.name))
+    if recurrence is None:
+        hint = "give cronExpression, every, rrule or when"
+        raise InvalidField("cronExpression", "there is nothing to preview", hint)
+    followed = recurrence if query.use is None else recurrence_following(recurrence, query.use, calendars)
+    return Outlook(followed, timing.schedule_at, timing.ends_at, timing.max_runs)
 
-    async def follow(calendars: Calendars) -> Recurrence:
-        return recurrence_following(recurrence, use, calendars)
 
-    return await call.services.calendars.resolving(call.tenant.id, follow)
+def _drafted(draft: Draft) -> Outlook:
+    """What a job fires. How many of its runs are left is not looked at: an edit does not count them anew."""
+    return Outlook(draft.recurrence, draft.not_before, draft.ends_at, once=draft.run_at)
 
 
 OPERATIONS = (
@@ -73,7 +98,7 @@ OPERATIONS = (
         method="GET",
         path="/v1/schedules:preview",
         scope="jobs:read",
-        summary="The next fires of a recurrence, days on which the clocks change flagged",
+        summary="The next fires of a recurrence, or what an edit makes of a job's; days of clock changes are flagged",
         handler=preview_schedule,
         query=PreviewQuery,
         result=Preview,

@@ -45,11 +45,18 @@ class Bed:
     @asynccontextmanager
     async def made(cls, dsn: str) -> AsyncIterator["Bed"]:
         await migrate(dsn)
+        async with cls.opened(dsn) as bed:
+            for number in range(TENANTS):
+                await Tenants(bed.database).create(tenant_name(number))
+            yield bed
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, dsn: str) -> AsyncIterator["Bed"]:
+        """One that was made before."""
         database = await Database.open(dsn, size=4)
         folder = Path(tempfile.mkdtemp(prefix="foliot-notes-"))
         try:
-            for number in range(TENANTS):
-                await Tenants(database).create(tenant_name(number))
             yield cls(dsn, database, folder / "notes")
         finally:
             await database.close()
@@ -70,8 +77,8 @@ class Bed:
         return msgspec.json.decode(said)  # type: ignore[no-any-return]
 
     @asynccontextmanager
-    async def process(self, *arguments: str) -> AsyncIterator[None]:
-        """A process of the product, just as `foliot …` starts it."""
+    async def process(self, *arguments: str) -> AsyncIterator[int]:
+        """A process of the product, just as `foliot …` starts it; gives its pid."""
         environment = {
             **os.environ,
             "FOLIOT_DATABASE_URL": self.dsn,
@@ -80,7 +87,7 @@ class Bed:
         }
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "foliot", *arguments, env=environment)
         try:
-            yield
+            yield process.pid
         finally:
             process.send_signal(signal.SIGTERM)
             await process.wait()

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from foliot.bench.targets import TARGETS
+
 RATES: Final = ("enqueue", "drain", "sustained")
 NOISY: Final = 1.25
 """A floor whose best repeat is so many times its worst was not the same machine throughout."""
@@ -31,6 +33,8 @@ def page(found: dict[str, Any]) -> str:
         f" Load average {found['loadBefore']:.1f} before, {found['minutes']:.1f} minutes in all."
     )
     lines = [f"# Bench at {machine['commit']}", "", head, "", *_rates(results), *_rest(results), "", METHOD]
+    if "schedules" in results:
+        lines += ["", *_schedules(results["schedules"])]
     return "\n".join(lines) + "\n"
 
 
@@ -68,9 +72,43 @@ def _rest(results: dict[str, Any]) -> list[str]:
             lines.append(f"- {title}: " + ", ".join(f"{which} {value:g} ms" for which, value in results[name].items()))
     if "walBytesPerRun" in results:
         lines.append(f"- WAL: {results['walBytesPerRun']:,} bytes per run.")
-    if results["runsSubmitted"]:
+    if results.get("runsSubmitted"):
         lines.append(f"- {results['historyRows']:,} rows of history for {results['runsSubmitted']:,} runs submitted.")
     return lines
+
+
+def schedules_rows(found: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    """What was measured, the median, what it is held to, whether it was met, and the repeats."""
+    repeats = found["repeats"]
+    due = found["due"] / found["seconds"]
+    every = ", ".join(f"{each['rate']:,}" for each in repeats)
+    rows = [("scheduled runs settled", f"{found['rate']:,.0f}/s", f"{due:,.0f}/s due", "", every)]
+    for target in TARGETS:
+        bound = "" if target.bound is None else f"{target.bound:,g} {target.unit}"
+        verdict = "" if target.bound is None else "met" if found["met"][target.name] else "MISSED"
+        every = ", ".join(f"{each[target.name]:,g}" for each in repeats)
+        rows.append((target.title, f"{found[target.name]:,g} {target.unit}", bound, verdict, every))
+    return rows
+
+
+def _schedules(found: dict[str, Any]) -> list[str]:
+    titles = ("", "median", "at most", "", "repeats")
+    table = [titles, ("---", "---:", "---:", "---", "---"), *schedules_rows(found)]
+    about = (
+        f"About {found['perSecond']:,} of them fall due each second, for {found['seconds']:g} s (crons, intervals and"
+        f" timers); then {found['burst']:,} at one instant, while crons and intervals go on; then no scheduler at all."
+        f" One scheduler, one worker, medians of {len(found['repeats'])}. Lateness is from the instant to the handler."
+    )
+    record = (
+        f"- Every instant of the window is on record exactly once: {found['due']:,.0f} due, {found['skipped']:,.0f}"
+        f" skipped, {found['missed']:,.0f} missed. Writing the jobs took {found['writtenIn']:,.0f} s."
+    )
+    busy = ", ".join(f"{name} {share:g}" for name, share in found["busy"].items())
+    lines = [f"## With {found['jobs']:,} jobs in place", "", about, ""]
+    lines += [*(f"| {' | '.join(cells)} |" for cells in table), ""]
+    if found["boundBy"]:
+        lines += [f"What bounds it: {found['boundBy']}.", ""]
+    return [*lines, f"- Processors kept busy: {busy}.", record]
 
 
 def publish(folder: Path, found: dict[str, Any]) -> None:

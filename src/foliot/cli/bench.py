@@ -2,60 +2,96 @@
 
 import asyncio
 import os
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
 from foliot.bench.bed import Bed, server
+from foliot.bench.load import TEN_MILLION, Load
 from foliot.bench.machine import commit, describe_machine, proofs
-from foliot.bench.measure import SECTIONS, Bench
-from foliot.bench.report import RATES, is_noisy, publish
+from foliot.bench.measure import SECTIONS as BESIDE_FLOOR
+from foliot.bench.measure import Bench
+from foliot.bench.report import RATES, is_noisy, publish, schedules_rows
+from foliot.bench.schedules import measure_schedules
+from foliot.bench.template import usual_place
 from foliot.cli.output import as_json, say, wants_json
 
 FULL: Final = 8.0
 """Seconds per measurement from which on a report of all sections is published."""
+STEADY: Final = 60.0
+"""Seconds of the steady load of schedules in a run of full length; a shorter run takes its own."""
+SCHEDULES: Final = "schedules"
+SECTIONS: Final = (*BESIDE_FLOOR, SCHEDULES)
 
 
 @click.command()
 @click.option("--seconds", type=click.FloatRange(0.5, 600), default=FULL, show_default=True, help="Per measurement.")
 @click.option("--only", "sections", multiple=True, type=click.Choice(SECTIONS), help="Measure only this.")
+@click.option(
+    "--schedules",
+    type=click.IntRange(1_000, 100_000_000),
+    default=TEN_MILLION,
+    show_default=True,
+    help="Jobs in place in the section of that name: written once, about a kilobyte each, and kept for the next time.",
+)
 @wants_json
-def bench(seconds: float, sections: tuple[str, ...], json: bool) -> None:
+def bench(seconds: float, sections: tuple[str, ...], schedules: int, json: bool) -> None:
     """Measure throughput, latency and lateness on a database of its own.
 
     The raw floor is the same SQL in a bare loop on the same server, tuned first: what nothing above it could beat.
     In a checkout, a run of all sections at full length writes its report to docs/proof.
     """
-    found = asyncio.run(_run(seconds, sections or SECTIONS))
+    found = asyncio.run(_run(seconds, sections or SECTIONS, schedules))
     if json:
         as_json(found["results"])
     else:
         _show(found["results"])
     folder = proofs()
-    if folder is not None and seconds >= FULL and set(sections or SECTIONS) == set(SECTIONS):
+    is_full = seconds >= FULL and schedules >= TEN_MILLION and set(sections or SECTIONS) == set(SECTIONS)
+    if folder is not None and is_full:
         folder /= f"bench-{commit()}"
         publish(folder, found)
         click.echo(f"written to {folder}", err=True)
 
 
-async def _run(seconds: float, sections: tuple[str, ...]) -> dict[str, Any]:
+async def _run(seconds: float, sections: tuple[str, ...], schedules: int) -> dict[str, Any]:
     load, began = os.getloadavg()[0], time.monotonic()
-    with server() as running:
-        async with Bed.made(running.dsn) as bed:
-            results = await Bench(bed, seconds, lambda text: click.echo(text, err=True)).run(sections)
-            return {
-                "machine": describe_machine(),
-                "postgres": await bed.value("SHOW server_version"),
-                "loadBefore": load,
-                "minutes": (time.monotonic() - began) / 60,
-                "seconds": seconds,
-                "results": results,
-            }
+    found: dict[str, Any] = {}
+    if beside := tuple(name for name in sections if name != SCHEDULES):
+        with server() as running:
+            async with Bed.made(running.dsn) as bed:
+                found = await Bench(bed, seconds, _tell).run(beside)
+                found["postgres"] = await bed.value("SHOW server_version")
+    if SCHEDULES in sections:
+        steady = STEADY if seconds >= FULL else seconds
+        found |= await measure_schedules(Load(schedules), usual_place(), steady, _tell, _bar)
+    return {
+        "machine": describe_machine(),
+        "postgres": found.pop("postgres"),
+        "loadBefore": load,
+        "minutes": (time.monotonic() - began) / 60,
+        "seconds": seconds,
+        "results": found,
+    }
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@contextmanager
+def _bar(jobs: int) -> Iterator[Callable[[int], None]]:
+    """How far the jobs are written, and how long it will take yet."""
+    with click.progressbar(length=jobs, label="writing jobs", show_pos=True, file=sys.stderr) as bar:
+        yield bar.update
 
 
 def _show(results: dict[str, Any]) -> None:
-    floor = results["floor"]
+    floor = results.get("floor", {"settings": {}})
     if floor["settings"]:
         say(f"\n{'':12}{'Foliot':>12}{'raw floor':>12}{'ratio':>8}{'from, to':>14}   floor's best settings")
     for name in RATES:
@@ -71,8 +107,18 @@ def _show(results: dict[str, Any]) -> None:
     for name, title in (("latencyMs", "start latency at 200/s"), ("latenessMs", "lateness, 10,000 cron jobs")):
         if name in results:
             say(f"{title}: " + ", ".join(f"{which} {value:g} ms" for which, value in results[name].items()))
-    if results["runsSubmitted"]:
+    if SCHEDULES in results:
+        _show_schedules(results[SCHEDULES])
+    if results.get("runsSubmitted"):
         say(f"checked: {results['historyRows']:,} rows of history for {results['runsSubmitted']:,} runs submitted")
+
+
+def _show_schedules(found: dict[str, Any]) -> None:
+    say(f"\n{found['jobs']:,} jobs in place, {found['perSecond']:,} due a second for {found['seconds']:g} s")
+    for title, value, target, verdict, repeats in schedules_rows(found):
+        say(f"{title:54}{value:>14}{target:>14}  {verdict:7}{repeats}")
+    if found["boundBy"]:
+        say(f"what bounds it: {found['boundBy']}")
 
 
 def _doubt(results: dict[str, Any], name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresError, find_binaries
 from foliot.kit.settings import Settings, client_file
+from foliot.kit.zonedata import zone_data
 
 TOLERATED: Final = timedelta(seconds=5)
 """By which the database's clock may be behind what it has told before."""
@@ -21,7 +22,7 @@ class Finding(NamedTuple):
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    findings = [_python(), _programs(settings), _home(settings)]
+    findings = [_python(), _zones(), _programs(settings), _home(settings)]
     findings.append(await _guarded("database", lambda: _database(settings)))
     if findings[-1].ok:
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
@@ -41,6 +42,12 @@ async def _guarded(what: str, look: Callable[[], Awaitable[str]]) -> Finding:
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     return Finding("python", ok=sys.version_info >= (3, 11), detail=version)
+
+
+def _zones() -> Finding:
+    found = zone_data()
+    hint = "install the package tzdata, or the system's" if found.source == "nowhere" else ""
+    return Finding("time zones", ok=not hint, detail=f"{found.version} in {found.source}", hint=hint)
 
 
 def _programs(settings: Settings) -> Finding:

@@ -8,6 +8,7 @@ import msgspec
 from foliot.cli.ledger import occurrences
 from foliot.cli.operations import backfill
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.cli.schedules import show
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
 
@@ -19,6 +20,10 @@ _COLUMNS = (
     Column("nextRunAt", "NEXT RUN (UTC)"),
     Column("lastStatus", "LAST RUN", optional=True),
 )
+_WHEN = (
+    "name",  # an H is hashed from it
+    "cron_expression", "timezone", "dst", "every", "rrule", "when", "schedule_at", "ends_at", "max_runs",
+)  # fmt: skip
 _NOTHING: Any = object()
 
 
@@ -66,10 +71,14 @@ def definition(command: Any) -> Any:
             "--gap", type=click.Choice(["end", "skip"]), help="A time of day that the clocks skip: run late, or not."
         ),
         click.option("--fold", type=click.Choice(["once", "twice"]), help="A time of day that comes twice."),
-        click.option("--every", help="ISO 8601 duration or seconds, for example PT90S."),
+        click.option("--every", help="ISO 8601 duration or seconds, for example PT90S; or R5/START/PT90S."),
+        click.option("--rrule", help='RFC 5545, for example "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9".'),
         click.option("--when", help='In plain words, for example "every weekday at 9:00".'),
         click.option("--at", "schedule_at", help="Instant of a one-time job, for example 2026-12-24T18:00:00Z."),
         click.option("--ends-at", help="No fire after this instant."),
+        click.option(
+            "--max-runs", type=click.IntRange(1, 1_000_000_000), help="How often a recurring job runs in all."
+        ),
         click.option(
             "--catch-up",
             type=click.Choice(["all", "latest", "none"]),
@@ -109,6 +118,13 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     if labels:
         given["labels"] = dict(label.split("=", 1) for label in labels)
     return given if payload is _NOTHING else {**given, "payload": payload}
+
+
+def _timing(fields: dict[str, Any]) -> dict[str, Any]:
+    """What of an edit decides when the job fires, as a preview wants it."""
+    timing = {name: fields[name] for name in _WHEN if name in fields}
+    dst = timing.pop("dst", {})
+    return {**timing, **dst}
 
 
 @job.command("create")
@@ -165,12 +181,16 @@ def get(job_id: str, json: bool) -> None:
 @click.option("--name", help="Another name.")
 @click.option("--handler", help="Another address or function.")
 @definition
+@click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
-def edit(job_id: str, json: bool, **values: Any) -> None:
+def edit(job_id: str, json: bool, dry_run: bool, **values: Any) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
     fields = _fields(values)
     if not fields:
         raise click.UsageError("say what to change, for example --cron '0 9 * * *'")
+    if dry_run:
+        show(Foliot().preview(job_id, **_timing(fields)), json=json)
+        return
     _show(Foliot().change_job(job_id, **fields).values, json=json)
 
 

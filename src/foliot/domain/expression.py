@@ -34,6 +34,8 @@ _ALLOWED: Final = MappingProxyType(
         "day-of-week": "0-7 or SUN-SAT, 5L (last Friday) or 1#2 (second Monday), for example MON-FRI",
     }
 )
+FIELDS: Final = tuple(_ALLOWED)
+"""In the order in which they are written; seconds may be missing."""
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _NUMBERS: Final = MappingProxyType(
@@ -74,7 +76,7 @@ def _canonical(expression: str) -> str:
             f"{len(words)} fields instead of 5 or 6",
             'write minute, hour, day-of-month, month, day-of-week, for example "0 9 * * MON"; seconds may come first',
         )
-    written = dict(zip(list(_ALLOWED)[-len(words) :], words, strict=True))
+    written = dict(zip(FIELDS[-len(words) :], words, strict=True))
     parts = {name: _canonical_field(name, word) for name, word in written.items()}
     if parts.get("second") == "0":
         del parts["second"]
@@ -92,13 +94,15 @@ def _canonical(expression: str) -> str:
 def _canonical_field(name: str, word: str) -> str:
     if not word.isascii():  # isdigit and int below know more digits than cron does
         raise _not_understood(name, word)
-    terms = [_canonical_term(name, term) for term in word.split(",")]
+    terms = [canonical_term(name, term) for term in word.split(",")]
     if all(term.isdigit() for term in terms):
         terms = [str(number) for number in sorted({int(term) for term in terms})]
     return ",".join(terms)
 
 
-def _canonical_term(name: str, term: str) -> str:
+def canonical_term(name: str, term: str) -> str:
+    """One term of a field's list, with names of days and months as numbers."""
+
     def number(token: re.Match[str]) -> str:
         return str(int(token[0])) if token[0].isdigit() else _NUMBERS.get(name, {}).get(token[0], token[0])
 

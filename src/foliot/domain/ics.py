@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.repeats import Repeat, TooLong, parse_repeat, repeat_days
+from foliot.domain.eventdays import Repeat, TooLong, parse_repeat, repeat_days
 from foliot.domain.zone import check_zone, first_showing
 
 LARGEST: Final = 1 << 20

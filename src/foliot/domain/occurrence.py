@@ -63,6 +63,8 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     fate: Fate
     reason: str | None = None
     trace: Trace | None = None
+    filled_back: int | None = None
+    """The run that a back-fill made for it since."""
 
 
 def occurrence(at: datetime, stretch: Stretch, trace: Trace | None, firing: Firing | None, now: datetime) -> Occurrence:

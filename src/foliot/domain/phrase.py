@@ -9,25 +9,28 @@ from zoneinfo import ZoneInfo
 
 from foliot.domain.cron import USUAL, Cron, Dst
 from foliot.domain.errors import InvalidField
+from foliot.domain.rrule import recurring
 from foliot.domain.schedule import Every, Plain, repeating
 from foliot.domain.steps import Step
+from foliot.domain.wording import DAYS, MONTHS, normal
 
 LONGEST: Final = 200
-_DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-_MONTHS: Final = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
 _NTH: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
+_NTH_NUMBER: Final = {"1st": "first", "2nd": "second", "3rd": "third", "4th": "fourth"}
 _UNITS: Final = {"second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
-_SAME: Final = {
-    "each": "every", "daily": "every day", "hourly": "every hour", "weekdays": "every weekday",
-    "weekends": "every weekend", "12am": "midnight", "12pm": "noon",
-}  # fmt: skip
-_IGNORED: Final = frozenset({"the", "please"})
+_INSTEAD: Final = {
+    "twice a day": "every day at 09:00 and 17:00",
+    "every morning": "every day at 09:00",
+    "every evening": "every day at 18:00",
+    "every night": "every day at midnight",
+    "every fortnight": "every 2 weeks on monday at 09:00",
+    "every 2 weeks": "every 2 weeks on monday at 09:00",
+}
+"""What to offer for words that are too vague to be taken."""
 EXAMPLES: Final = (
     "every 15 minutes",
     "every 2 hours",
+    "every hour at :15",
     "every day at 09:00",
     "every day at 09:00 and 17:00",
     "every 2 days at 09:00",
@@ -40,11 +43,11 @@ EXAMPLES: Final = (
     "every month on the last day at 23:00",
     "every month on the first monday at 09:00",
     "every month on the last friday at 17:00",
+    "every 2 weeks on monday at 09:00",
+    "every 3 months on the 1st at 06:00",
     "every year on march 1st at midnight",
 )
-_WORDS: Final = sorted(
-    {word for text in EXAMPLES for word in text.split() if word.isalpha()} | {*_DAYS, *_MONTHS, *_NTH}
-)
+_WORDS: Final = sorted({word for text in EXAMPLES for word in text.split() if word.isalpha()} | {*DAYS, *MONTHS, *_NTH})
 
 
 class Phrase(NamedTuple):
@@ -55,18 +58,20 @@ class Phrase(NamedTuple):
 
 
 class _Days(NamedTuple):
-    """Days in the canonical words and as cron's day-of-month, month and day-of-week; or every so many days."""
+    """Days in the canonical words and as cron's day-of-month, month and day-of-week; or every so many days or weeks."""
 
     text: str
     fields: tuple[str, str, str] = ("*", "*", "*")
     step: int = 1
+    weeks: str = ""
+    """The rule by which weeks are counted."""
 
 
 def parse_phrase(written: str, timezone: str = "UTC", dst: Dst = USUAL, field: str = "when") -> Phrase:
     """Read a phrase such as "every weekday at 9:00", or refuse it with the nearest one that can be read."""
     if len(written) > LONGEST:
         raise InvalidField(field, f"longer than {LONGEST} characters", f"for example {EXAMPLES[5]!r}")
-    words = _normal(written)
+    words = normal(written)
     try:
         found = _read(words, timezone, dst)
     except InvalidField as error:  # understood, and impossible: 30 February
@@ -77,10 +82,8 @@ def parse_phrase(written: str, timezone: str = "UTC", dst: Dst = USUAL, field: s
 
 
 def _read(words: str, timezone: str, dst: Dst) -> Phrase | None:
-    if match := re.fullmatch(r"every(?: (\d{1,6}))? (second|minute|hour)s?", words):
-        number = int(match[1] or 1)
-        text = f"every {match[2]}" if number == 1 else f"every {number} {match[2]}s"
-        return Phrase(text, Every(number * _UNITS[match[2]])) if number else None
+    if (found := _elapsed(words, timezone, dst)) is not None:
+        return found
     days_text, _, times_text = words.partition(" at ")
     days, times = _days(days_text), _times(times_text or "midnight")
     if days is None or not times:
@@ -92,7 +95,19 @@ def _read(words: str, timezone: str, dst: Dst) -> Phrase | None:
     if len(minutes) > 1:
         return None  # one expression has one set of minutes for all its hours
     hours = ",".join(str(each.hour) for each in times)
+    if days.weeks:
+        rule = f"{days.weeks};BYHOUR={hours};BYMINUTE={minutes.pop()}"
+        return Phrase(text, recurring(rule, timezone, dst, None))
     return Phrase(text, Cron(f"{minutes.pop()} {hours} {' '.join(days.fields)}", timezone, dst))
+
+
+def _elapsed(words: str, timezone: str, dst: Dst) -> Phrase | None:
+    if match := re.fullmatch(r"every(?: (\d{1,6}))? (second|minute|hour)s?", words):
+        number = int(match[1] or 1)
+        text = f"every {match[2]}" if number == 1 else f"every {number} {match[2]}s"
+        return Phrase(text, Every(number * _UNITS[match[2]])) if number else None
+    match = re.fullmatch(r"every hour at :(\d\d)", words)
+    return Phrase(words, Cron(f"{match[1]} * * * *", timezone, dst)) if match and int(match[1]) < 60 else None
 
 
 def _every_so_many_days(text: str, step: int, times: list[time], timezone: str) -> Phrase | None:
@@ -108,26 +123,46 @@ def _days(text: str) -> _Days | None:
         return _Days(text, ("*", "*", weekdays[text]))
     if match := re.fullmatch(r"every (\d{1,3}) days", text):
         return _Days(text, step=int(match[1])) if 1 < int(match[1]) <= 366 else None
-    if match := re.fullmatch(r"every ((?:\w+ and )*\w+)", text):
-        names = [name.removesuffix("s") for name in match[1].split(" and ")]
-        if all(name in _DAYS for name in names):
-            numbers = sorted({_DAYS.index(name) for name in names})
-            return _Days(f"every {' and '.join(_DAYS[n] for n in numbers)}", ("*", "*", ",".join(map(str, numbers))))
-    if match := re.fullmatch(r"every month(?: on (.+))?", text):
-        return _of_month(match[1] or "1st")
+    match = re.fullmatch(r"every (?:(\d{1,2}) weeks on )?((?:\w+ and )*\w+)", text)
+    if match and (found := _of_week(match[2].split(" and "), int(match[1] or 1))):
+        return found
+    if match := re.fullmatch(r"every (?:month|([2346]) months)(?: on (.+))?", text):
+        return _every_few_months(int(match[1] or 1), _of_month(match[2] or "1st"))
     if match := re.fullmatch(r"every year on (\w+) (\d{1,2})(?:st|nd|rd|th)?", text):
         return _of_year(match[1], int(match[2]))
     return None
 
 
+def _of_week(words: list[str], step: int) -> _Days | None:
+    names = [word.removesuffix("s") for word in words]
+    if not step or not all(name in DAYS for name in names):
+        return None
+    numbers = sorted({DAYS.index(name) for name in names})
+    said = " and ".join(DAYS[number] for number in numbers)
+    if step == 1:
+        return _Days(f"every {said}", ("*", "*", ",".join(map(str, numbers))))
+    weekdays = ",".join(DAYS[number][:2].upper() for number in numbers)
+    return _Days(f"every {step} weeks on {said}", weeks=f"FREQ=WEEKLY;INTERVAL={step};BYDAY={weekdays}")
+
+
+def _every_few_months(step: int, days: _Days | None) -> _Days | None:
+    """From January on, so that every year is alike."""
+    if days is None or step == 1:
+        return days
+    day, _, weekday = days.fields
+    text = days.text.replace("every month", f"every {step} months")
+    return _Days(text, (day, ",".join(map(str, range(1, 13, step))), weekday))
+
+
 def _of_month(text: str) -> _Days | None:
     if text in {"last day", "last weekday"}:
         return _Days(f"every month on the {text}", ("L" if text == "last day" else "LW", "*", "*"))
-    if match := re.fullmatch(r"(first|second|third|fourth|last) (\w+)", text):
-        if match[2] not in _DAYS:
+    if match := re.fullmatch(r"(first|second|third|fourth|last|1st|2nd|3rd|4th) (\w+)", text):
+        if match[2] not in DAYS:
             return None
-        day, nth = _DAYS.index(match[2]), _NTH.get(match[1])
-        return _Days(f"every month on the {text}", ("*", "*", f"{day}L" if nth is None else f"{day}#{nth}"))
+        which = _NTH_NUMBER.get(match[1], match[1])
+        day, nth = DAYS.index(match[2]), _NTH.get(which)
+        return _Days(f"every month on the {which} {match[2]}", ("*", "*", f"{day}L" if nth is None else f"{day}#{nth}"))
     numbers = [re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", each) for each in text.split(" and ")]
     if not all(numbers):
         return None
@@ -138,9 +173,9 @@ def _of_month(text: str) -> _Days | None:
 
 
 def _of_year(month: str, day: int) -> _Days | None:
-    if month not in _MONTHS or not 1 <= day <= 31:
+    if month not in MONTHS or not 1 <= day <= 31:
         return None
-    return _Days(f"every year on {month} {_ordinal(day)}", (str(day), str(_MONTHS.index(month) + 1), "*"))
+    return _Days(f"every year on {month} {_ordinal(day)}", (str(day), str(MONTHS.index(month) + 1), "*"))
 
 
 def _times(text: str) -> list[time]:
@@ -151,7 +186,7 @@ def _times(text: str) -> list[time]:
 def _time(text: str) -> time | None:
     if text in {"noon", "midnight"}:
         return time(12 if text == "noon" else 0)
-    match = re.fullmatch(r"(\d{1,2})(?::(\d\d))? ?(am|pm)?", text)
+    match = re.fullmatch(r"(\d{1,2})(?:[:.](\d\d))? ?(am|pm)?", text)
     if match is None:
         return None
     hour, minute = int(match[1]), int(match[2] or 0)
@@ -171,14 +206,10 @@ def _ordinal(number: int) -> str:
     return f"{number}{suffix}"
 
 
-def _normal(written: str) -> str:
-    text = re.sub(r"[,;&]+| and ", " and ", written.casefold())
-    words = [_SAME.get(word, word) for word in text.split() if word not in _IGNORED]
-    return re.sub(r"(and )+", "and ", " ".join(words))
-
-
 def _nearest(words: str) -> str:
     """The same with misspelt words put right, if that can be read; else the example that is most like it."""
+    if words in _INSTEAD:
+        return _INSTEAD[words]
     mended = " ".join(_mended(word) for word in words.split())
     with suppress(InvalidField):
         if (found := _read(mended, "UTC", USUAL)) is not None:

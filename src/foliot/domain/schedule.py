@@ -15,6 +15,8 @@ from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
 from foliot.domain.moving import Rule, Taken, next_allowed, taken
+from foliot.domain.rrule import Rrule, rule_fires_after
+from foliot.domain.rule import parse_rule
 from foliot.domain.steps import Step, Steps, next_step, parse_step
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Gap",
     "OnCalendar",
     "Recurrence",
+    "Rrule",
     "Steps",
     "calendar_of",
     "canonical_key",
@@ -55,7 +58,7 @@ class Every(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
 
-Plain = Cron | Every | Steps
+Plain = Cron | Every | Steps | Rrule
 
 
 class OnCalendar(msgspec.Struct, frozen=True):
@@ -110,6 +113,8 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
         case OnCalendar():
             following = partial(next_fire, recurrence.recurrence)
             return next_allowed(following, recurrence.calendar, recurrence.rule, after)
+        case Rrule():
+            return next(rule_fires_after(recurrence, after), None)
         case _:
             assert_never(recurrence)
 
@@ -127,7 +132,7 @@ def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 10
     if first is None or first > until:
         return None
     match recurrence:
-        case Cron() | Steps() | OnCalendar():
+        case Cron() | Steps() | Rrule() | OnCalendar():
             return _counted_one_by_one(recurrence, first, until, most)
         case Every():
             further = (until - first) // recurrence.period
@@ -140,8 +145,7 @@ def canonical_key(recurrence: Recurrence) -> str:
     """One text for each schedule: jobs with the same text share its fire cursor."""
     match recurrence:
         case Cron():
-            rules = "" if recurrence.dst == USUAL else f"|{recurrence.dst.gap}|{recurrence.dst.fold}"
-            return f"cron|{recurrence.expression}|{recurrence.timezone}{rules}"
+            return f"cron|{recurrence.expression}|{recurrence.timezone}{_rules(recurrence.dst)}"
         case Every():
             anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
             return f"every|{format_duration(recurrence.period)}|{anchor}"
@@ -151,6 +155,9 @@ def canonical_key(recurrence: Recurrence) -> str:
         case OnCalendar():
             inner = canonical_key(recurrence.recurrence)
             return f"{inner}|calendar|{recurrence.calendar.digest}|{recurrence.rule}"
+        case Rrule():
+            phase = recurrence.phase
+            return f"rrule|{recurrence.rule}|{phase}|{recurrence.timezone}{_rules(recurrence.dst)}"
         case _:
             assert_never(recurrence)
 
@@ -175,25 +182,36 @@ def parse_key(key: str, calendars: Mapping[str, Calendar] = MappingProxyType({})
 
 def _parse_plain(key: str) -> Plain:
     match key.split("|"):
-        case ["cron", expression, timezone]:
-            return Cron(expression, timezone)
-        case ["cron", expression, timezone, gap, fold]:
-            return Cron(expression, timezone, msgspec.convert({"gap": gap, "fold": fold}, Dst))
+        case ["cron", expression, timezone, *rules]:
+            return Cron(expression, timezone, _dst(rules))
         case ["every", period, anchor]:
             return Every(parse_duration(period, "every"), _anchor(anchor))
         case ["steps", step, timezone, anchor]:
             return Steps(parse_step(step, "every"), timezone, _anchor(anchor))
+        case ["rrule", rule, phase, timezone, *rules]:
+            return Rrule(parse_rule(rule), timezone, _dst(rules), int(phase))
         case _:
             raise ValueError(f"not the key of a schedule: {key!r}")
+
+
+def _rules(dst: Dst) -> str:
+    return "" if dst == USUAL else f"|{dst.gap}|{dst.fold}"
+
+
+def _dst(rules: list[str]) -> Dst:
+    return msgspec.convert(dict(zip(("gap", "fold"), rules, strict=True)), Dst) if rules else USUAL
 
 
 def _anchor(text: str) -> datetime | None:
     return None if text == "-" else datetime.fromisoformat(text)
 
 
-def _fires(recurrence: Cron | Steps | OnCalendar, after: datetime) -> Iterator[datetime]:
+def _fires(recurrence: Cron | Steps | Rrule | OnCalendar, after: datetime) -> Iterator[datetime]:
     if isinstance(recurrence, Cron):
         yield from fires_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
+        return
+    if isinstance(recurrence, Rrule):
+        yield from rule_fires_after(recurrence, after)
         return
     while (fire := next_fire(recurrence, after)) is not None:
         yield fire
@@ -210,7 +228,9 @@ def _next_whole_period(every: Every, after: datetime) -> datetime | None:
         return None
 
 
-def _counted_one_by_one(recurrence: Cron | Steps | OnCalendar, first: datetime, until: datetime, most: int) -> Gap:
+def _counted_one_by_one(
+    recurrence: Cron | Steps | Rrule | OnCalendar, first: datetime, until: datetime, most: int
+) -> Gap:
     further = takewhile(lambda fire: fire <= until, _fires(recurrence, first))
     count, last = 1, first
     for fire in islice(further, most - 1):

@@ -11,7 +11,7 @@ from yarl import URL
 from foliot.sdk import calls, protocol
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Items, Job
+from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Fires, Items, Job
 
 
 class AsyncFoliot:
@@ -119,9 +119,13 @@ class AsyncFoliot:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
         return await (await self.get_run(run)).wait(timeout)
 
-    async def preview(self, **timing: Any) -> list[dict[str, Any]]:
-        """The next fires of a recurrence that no job has yet: `cron_expression`, `timezone`, `every`, `count`, …"""
-        return list((await self.request(calls.preview(timing)))["items"])
+    async def preview(self, job: str | None = None, **timing: Any) -> Fires:
+        """The next fires of a recurrence: `cron_expression`, `timezone`, `every`, `rrule`, `when`, `count`, …
+
+        With a `job`, what changing these fields of it would add, remove and leave; nothing is changed.
+        """
+        answer = await self.request(calls.preview({"job": job, **timing}))
+        return Fires(answer["items"], answer["zoneData"])
 
     async def list_runs(self, **query: Any) -> Items[AsyncRun]:
         page = await self.request(calls.get("runs", **query))

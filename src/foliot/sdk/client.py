@@ -10,7 +10,7 @@ from typing import Any
 from foliot.sdk import calls, protocol
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import Calendar, Items, Job, Operation, Run
+from foliot.sdk.records import Calendar, Fires, Items, Job, Operation, Run
 
 
 class Foliot:
@@ -104,9 +104,13 @@ class Foliot:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
         return self.get_run(run).wait(timeout)
 
-    def preview(self, **timing: Any) -> list[dict[str, Any]]:
-        """The next fires of a recurrence that no job has yet: `cron_expression`, `timezone`, `every`, `count`, …"""
-        return list((self.request(calls.preview(timing)))["items"])
+    def preview(self, job: str | None = None, **timing: Any) -> Fires:
+        """The next fires of a recurrence: `cron_expression`, `timezone`, `every`, `rrule`, `when`, `count`, …
+
+        With a `job`, what changing these fields of it would add, remove and leave; nothing is changed.
+        """
+        answer = self.request(calls.preview({"job": job, **timing}))
+        return Fires(answer["items"], answer["zoneData"])
 
     def list_runs(self, **query: Any) -> Items[Run]:
         page = self.request(calls.get("runs", **query))

@@ -144,6 +144,14 @@ class Items(list[Item]):
         self.next_cursor = next_cursor
 
 
+class Fires(list[dict[str, Any]]):
+    """Fires to come, and the edition of the time zone database that they were reckoned with."""
+
+    def __init__(self, items: Iterable[dict[str, Any]], zone_data: str) -> None:
+        super().__init__(items)
+        self.zone_data = zone_data
+
+
 def _pauses() -> Iterator[float]:
     """Between looks: short at first, for what takes a moment; a second at most."""
     pause = 0.02

@@ -32,7 +32,7 @@ class Task:
 
     @property
     def is_scheduled(self) -> bool:
-        return bool(self.fields.keys() & {"cron_expression", "every", "when"})
+        return bool(self.fields.keys() & {"cron_expression", "every", "rrule", "when"})
 
     @property
     def key(self) -> str:
@@ -58,10 +58,11 @@ class Worker:
         name: str | None = None,
         cron: str | None = None,
         every: Any = None,
+        rrule: str | None = None,
         when: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Register a function `(ctx, payload)`. With `cron`, `every` or `when` it also gets a job.
+        """Register a function `(ctx, payload)`. With `cron`, `every`, `rrule` or `when` it also gets a job.
 
         The job has a key of its own and is kept up to date. What is wrong with a schedule is told here, not when the
         worker starts.
@@ -75,7 +76,7 @@ class Worker:
             if chosen in self.tasks:
                 raise InvalidField("name", f"two functions are called {chosen!r}", "give one of them another name")
             _check_signature(chosen, function)
-            schedule = {"cron_expression": cron, "every": every, "when": when, **fields}
+            schedule = {"cron_expression": cron, "every": every, "rrule": rrule, "when": when, **fields}
             task = Task(chosen, function, {k: v for k, v in schedule.items() if v is not None})
             _check_schedule(task)
             self.tasks[chosen] = task
@@ -105,11 +106,14 @@ def _check_schedule(task: Task) -> None:
     if not task.is_scheduled:
         if task.fields:
             unused = [*task.fields]
-            log.warning("options without cron, every or when: pass them to submit", function=task.name, unused=unused)
+            log.warning(
+                "options without cron, every, rrule or when: pass them to submit", function=task.name, unused=unused
+            )
         return
     body = put_job(task.key, task.name, task.name, task.fields).body
     try:
-        with suppress(UnknownCalendars):  # whether there is such a calendar is told when the job is declared
-            draft_of(msgspec.json.decode(body or b"", type=JobBody))
+        # Whose it will be is not known here, nor where its `H` will lie, nor whether there is such a calendar.
+        with suppress(UnknownCalendars):
+            draft_of(msgspec.json.decode(body or b"", type=JobBody), tenant=0)
     except msgspec.ValidationError as error:
         raise InvalidField("task", f"{task.name!r} has a bad option: {error}", "see /docs for a job's fields") from None

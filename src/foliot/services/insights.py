@@ -126,9 +126,9 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
     )
 
 
-def draft_again(row: JobRow, calendars: Calendars = NO_CALENDARS) -> Draft:
+def draft_again(tenant: int, row: JobRow, calendars: Calendars = NO_CALENDARS) -> Draft:
     """The definition that a stored job was made from, by what `calendars` say now."""
-    return draft_of(msgspec.convert(body_of(row), JobBody), calendars)
+    return draft_of(msgspec.convert(body_of(row), JobBody), tenant, calendars)
 
 
 def body_of(row: JobRow) -> dict[str, Any]:

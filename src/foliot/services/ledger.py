@@ -6,6 +6,8 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Final
 
+import msgspec
+
 from foliot.domain.calendar import Calendar
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import encode, first_id_at
@@ -101,11 +103,14 @@ class Ledger:
             if record.firing.late
         ]
         ids = [(first_id_at(low), first_id_at(high)) for low, high in spans]
-        runs = await ledger.traces(connection, job, [at for at, _ in batch], ids)
-        return [
+        every = [at for at, _ in batch]
+        runs = await ledger.traces(connection, job, every, ids)
+        filled = await ledger.filled_back(connection, job, every)
+        told = [
             occurrence(at, stretch, runs.get(at), _covering(records.get(stretch.schedule, ()), at), now)
             for at, stretch in batch
         ]
+        return [msgspec.structs.replace(each, filled_back=filled.get(each.at)) for each in told]
 
 
 def _instants(
@@ -131,6 +136,7 @@ def _view(each: Occurrence) -> OccurrenceView:
         run_id=encode("run", trace.run) if trace is not None and has_run else None,
         run_status=STATUS_OF[trace.state] if trace is not None and has_run else None,
         due_at=trace.due_at if trace is not None and has_run else None,
+        backfill_run_id=None if each.filled_back is None else encode("run", each.filled_back),
     )
 
 

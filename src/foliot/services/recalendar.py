@@ -25,7 +25,7 @@ CHUNK: Final = 200
 
 Change = Callable[[int, int, Callable[[JobRow], Draft]], Awaitable[object]]
 """An edit: of a tenant, a job, to what is made of its present row."""
-Redraft = Callable[[JobRow, Calendars], Draft]
+Redraft = Callable[[int, JobRow, Calendars], Draft]
 
 
 class _FollowsError(Exception):
@@ -67,7 +67,7 @@ class Recalendar:
         tenant, number = job["tenant"], job["id"]
 
         async def change(calendars: Calendars) -> None:
-            await self._change(tenant, number, partial(self._redrafted, calendars))
+            await self._change(tenant, number, partial(self._redrafted, tenant, calendars))
 
         try:
             await self._book.resolving(tenant, change, names=[job["name"]])
@@ -78,8 +78,8 @@ class Recalendar:
             return False
         return True
 
-    def _redrafted(self, calendars: Calendars, row: JobRow) -> Draft:
-        draft = self._redraft(row, calendars)
+    def _redrafted(self, tenant: int, calendars: Calendars, row: JobRow) -> Draft:
+        draft = self._redraft(tenant, row, calendars)
         followed = None if row.schedule_key is None else calendar_of(row.schedule_key)
         if draft.calendar is None or followed in {each.calendar.digest for each in calendars.found.values()}:
             raise _FollowsError

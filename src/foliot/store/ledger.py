@@ -63,6 +63,11 @@ async def traces(
     }
 
 
+async def filled_back(connection: Connection, job: int, instants: Sequence[datetime]) -> dict[datetime, int]:
+    """The last run that a back-fill made for each of these instants, if any did."""
+    return {row["at"]: row["run"] for row in await connection.fetch(SQL["filled_back"], job, instants)}
+
+
 class GapRow(NamedTuple):
     schedule: int
     key: str

@@ -17,7 +17,7 @@ from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHa
 from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
 from foliot.wire.codec import CONTROL
 from foliot.wire.handlers import handler_of
-from foliot.wire.timing import CatchUpBody, Duration, Instant, Timing
+from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing, seed_of
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
@@ -52,9 +52,11 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     timezone: str | None = None
     dst: Dst | None = None
     every: Duration | None = None
+    rrule: str | None = None
     when: str | None = None
     schedule_at: Instant | None = None
     ends_at: Instant | None = None
+    max_runs: Annotated[int, Meta(ge=1, le=MOST_RUNS)] | None = None
     catch_up: CatchUpBody | None = None
     jitter: Duration | None = None
     calendar: str | CalendarUse | None = None
@@ -109,8 +111,8 @@ def check_key(key: str) -> str:
     return key
 
 
-def draft_of(body: JobBody, calendars: Calendars = NO_CALENDARS) -> Draft:
-    """Check a job and make it whole, or raise InvalidField.
+def draft_of(body: JobBody, tenant: int | None = None, calendars: Calendars = NO_CALENDARS) -> Draft:
+    """Check a job and make it whole, or raise InvalidField; without its tenant, no `H` can be hashed.
 
     `calendars` are those of the tenant that have been asked for; one that has not is UnknownCalendars, when all else is
     in order.
@@ -118,12 +120,14 @@ def draft_of(body: JobBody, calendars: Calendars = NO_CALENDARS) -> Draft:
     if body.depends_on:
         raise InvalidField("dependsOn", "dependencies are not available in this release", "leave it out")
     timing = Timing.of(body)
-    recurrence = timing.recurrence()
+    recurrence = timing.recurrence(None if tenant is None else seed_of(tenant, body.key, body.name))
     if timing.ends_at is not None:
         if recurrence is None:
             raise InvalidField("endsAt", "only a recurring job can end", "leave it out, or add a schedule")
         if timing.schedule_at is not None and timing.ends_at < timing.schedule_at:
             raise InvalidField("endsAt", "lies before scheduleAt", "the job would never run")
+    if timing.max_runs is not None and recurrence is None:
+        raise InvalidField("maxRuns", "only a recurring job runs more than once", "leave it out, or add a schedule")
     draft = Draft(
         name=_readable(body.name, "name"),
         key=None if body.key is None else check_key(body.key),
@@ -136,13 +140,14 @@ def draft_of(body: JobBody, calendars: Calendars = NO_CALENDARS) -> Draft:
         run_at=timing.schedule_at if recurrence is None else None,
         not_before=timing.schedule_at if recurrence is not None else None,
         ends_at=timing.ends_at,
+        max_runs=timing.max_runs,
         catch_up=timing.catch_up_of(recurrence),
         jitter=timing.jitter_of(recurrence),
     )
     return draft if body.calendar is None else following(draft, body.calendar, calendars)
 
 
-def drafts_of(batch: JobBatch, calendars: Calendars = NO_CALENDARS) -> list[Draft]:
+def drafts_of(batch: JobBatch, tenant: int | None = None, calendars: Calendars = NO_CALENDARS) -> list[Draft]:
     """Check every job of a batch; InvalidField names the one that is wrong: `jobs[3].cronExpression`."""
     names = {use_of(body.calendar).name for body in batch.jobs if body.calendar is not None}
     if unknown := names - calendars.found.keys() - calendars.missing.keys():
@@ -151,7 +156,7 @@ def drafts_of(batch: JobBatch, calendars: Calendars = NO_CALENDARS) -> list[Draf
     keys: dict[str, int] = {}
     for index, body in enumerate(batch.jobs):
         try:
-            draft = draft_of(body, calendars)
+            draft = draft_of(body, tenant, calendars)
         except InvalidField as error:
             raise error.within(f"jobs[{index}]") from None
         if draft.key is not None and (first := keys.setdefault(draft.key, index)) != index:

@@ -1,7 +1,8 @@
 """When a job runs, as its owner writes it: the fields of a schedule, what they ask for, and how they are told again."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, assert_never
 
 import msgspec
 from msgspec import Meta
@@ -14,7 +15,11 @@ from foliot.domain.jitter import LONGEST as LONGEST_JITTER
 from foliot.domain.misfire import USUAL as USUAL_CATCH_UP
 from foliot.domain.misfire import CatchUp, Mode
 from foliot.domain.phrase import parse_phrase
-from foliot.domain.schedule import Every, Plain, Steps, repeating
+from foliot.domain.repeat import is_repeat, parse_repeat
+from foliot.domain.rrule import recurring
+from foliot.domain.rule import take_limits
+from foliot.domain.schedule import Every, Plain, Rrule, Steps, repeating
+from foliot.domain.spread import is_hashed, spread
 from foliot.domain.steps import parse_step
 from foliot.domain.zone import check_zone
 from foliot.wire.codec import rfc3339
@@ -26,16 +31,19 @@ EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 SHORTEST_WINDOW: Final = timedelta(seconds=10)
 LONGEST_WINDOW: Final = timedelta(days=31)
-_RECURRENCES: Final = ("cron_expression", "every", "when")
+MOST_RUNS: Final = 1_000_000_000
+RECURRENCES: Final = ("cron_expression", "every", "rrule", "when")
 REPLACES: Final = {
-    "cronExpression": ("every", "when"),
-    "every": ("cronExpression", "when", "timezone", "dst"),
-    "when": ("cronExpression", "every"),
+    "cronExpression": ("every", "rrule", "when"),
+    "every": ("cronExpression", "rrule", "when", "timezone", "dst"),
+    "rrule": ("cronExpression", "every", "when"),
+    "when": ("cronExpression", "every", "rrule"),
 }
 """A job has one recurrence: which fields a new one takes the place of."""
 TAKES_ALONG: Final = {
     "cronExpression": ("timezone", "dst", "calendar"),
     "every": ("timezone", "calendar"),
+    "rrule": ("timezone", "dst", "calendar"),
     "when": ("timezone", "dst", "calendar"),
 }
 """What means nothing any more once a field is taken away."""
@@ -53,40 +61,65 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     cron_expression: str | None = None
     every: Duration | None = None
+    rrule: str | None = None
     when: str | None = None
     timezone: str | None = None
     dst: Dst | None = None
     schedule_at: datetime | None = None
     ends_at: datetime | None = None
+    max_runs: int | None = None
     catch_up: CatchUpBody | None = None
     jitter: Duration | None = None
 
     @classmethod
     def of(cls, body: Any) -> "Timing":
-        """Those of a job, or of a question; its instants checked and in UTC."""
+        """Those of a job, or of a question: instants checked and in UTC, what a text says besides in its own field."""
         fields = {name: getattr(body, name, None) for name in cls.__struct_fields__}
+        for name, value in implied(fields).items():
+            if fields[name] not in {None, value}:
+                raise _contradiction(fields, name)
+            fields[name] = value
         fields["schedule_at"] = check_instant(fields["schedule_at"], "scheduleAt")
         fields["ends_at"] = check_instant(fields["ends_at"], "endsAt")
+        if fields["every"] is not None and is_repeat(fields["every"]):
+            fields["every"] = parse_repeat(fields["every"]).step
+        if fields["rrule"] is not None:
+            fields["rrule"] = take_limits(fields["rrule"], fields["timezone"] or "UTC").rest
         return cls(**fields)
 
-    def recurrence(self) -> Plain | None:
-        """What they ask for; none if nothing recurs. InvalidField if they contradict each other."""
-        given = [name for name in _RECURRENCES if getattr(self, name) is not None]
+    def recurrence(self, seed: str | None = None) -> Plain | None:
+        """What they ask for; none if nothing recurs. InvalidField if they contradict each other.
+
+        `seed` says whose schedule it is: an `H` of its cron expression is hashed from it.
+        """
+        given = [name for name in RECURRENCES if getattr(self, name) is not None]
         if len(given) > 1:
-            first, second = (_camel(name) for name in given[:2])
+            first, second = (camel(name) for name in given[:2])
             raise InvalidField(second, f"stands beside {first}", "a job has one recurrence: take one of them out")
         zone = check_zone(self.timezone or "UTC").key
         if self.cron_expression is not None:
-            return Cron(parse_cron(self.cron_expression), zone, self.dst or USUAL)
+            return Cron(parse_cron(self._expression(seed)), zone, self.dst or USUAL)
+        if self.rrule is not None:
+            return recurring(self.rrule, zone, self.dst or USUAL, self.schedule_at)
         if self.when is not None:
             return parse_phrase(self.when, zone, self.dst or USUAL).recurrence
         if self.dst is not None:
-            raise InvalidField("dst", "only means something beside cronExpression or when", "leave it out")
+            raise InvalidField("dst", "only means something beside cronExpression, rrule or when", "leave it out")
         step = None if self.every is None else parse_step(self.every, "every")
         if self.timezone is not None and (step is None or not step.is_calendrical):
             hint = "leave it out, or count in days, weeks, months or years, as in P1D"
-            raise InvalidField("timezone", "only means something beside cronExpression, when or calendar steps", hint)
+            raise InvalidField(
+                "timezone", "only means something beside cronExpression, rrule, when or calendar steps", hint
+            )
         return None if step is None else repeating(step, zone, self.schedule_at)
+
+    def _expression(self, seed: str | None) -> str:
+        expression = self.cron_expression or ""
+        if not is_hashed(expression):
+            return expression
+        if seed is None:
+            raise InvalidField("cronExpression", "H is hashed from the job's key or name", "add one of them")
+        return spread(expression, seed)
 
     def catch_up_of(self, recurrence: Plain | None) -> CatchUp:
         """What becomes of late instants; the usual if nothing is said."""
@@ -113,13 +146,15 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     def words(self, recurrence: Plain | None) -> dict[str, Any]:
         """The same on the wire, every text in its canonical form."""
         words = self._recurrence_words(recurrence)
-        if isinstance(recurrence, Cron | Steps):
+        if isinstance(recurrence, Cron | Steps | Rrule):
             words["timezone"] = recurrence.timezone
         if self.dst not in {None, USUAL}:  # also where it means nothing now: the next expression may need it
             words["dst"] = msgspec.to_builtins(self.dst)
         for name, instant in (("scheduleAt", self.schedule_at), ("endsAt", self.ends_at)):
             if instant is not None:
                 words[name] = rfc3339(instant)
+        if self.max_runs is not None:
+            words["maxRuns"] = self.max_runs
         if self.catch_up is not None:
             catch_up = self.catch_up_of(recurrence)
             words["catchUp"] = {"mode": catch_up.mode.name.lower(), "window": format_duration(catch_up.window)}
@@ -129,7 +164,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     def _recurrence_words(self, recurrence: Plain | None) -> dict[str, Any]:
         match recurrence:
-            case Cron() | Every() | Steps() if self.when is not None:
+            case None:
+                return {}
+            case _ if self.when is not None:
                 return {"when": parse_phrase(self.when).text}
             case Cron():
                 return {"cronExpression": self.cron_expression}
@@ -137,8 +174,34 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
                 return {"every": format_duration(period)}
             case Steps(step=step):
                 return {"every": str(step)}
-            case None:
-                return {}
+            case Rrule(rule=rule):
+                return {"rrule": str(rule)}
+            case _:
+                assert_never(recurrence)
+
+
+def implied(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What `R5/start/step`, COUNT and UNTIL say about the other fields of a schedule."""
+    found: dict[str, Any] = {}
+    if is_repeat(fields.get("every")):
+        _, found["schedule_at"], found["max_runs"] = parse_repeat(fields["every"])
+    elif fields.get("rrule") is not None:
+        _, found["max_runs"], found["ends_at"] = take_limits(fields["rrule"], fields.get("timezone") or "UTC")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def seed_of(tenant: int, key: str | None, name: str | None) -> str | None:
+    """Whose schedule it is: a job keeps its place as long as it keeps its key or, without one, its name."""
+    own = key or name
+    return None if own is None else f"{tenant}/{own}"
+
+
+def _contradiction(fields: Mapping[str, Any], name: str) -> InvalidField:
+    source = "every" if is_repeat(fields["every"]) else "rrule"
+    part = {"schedule_at": "the start", "ends_at": "UNTIL", "max_runs": "the number"}[name]
+    part = "COUNT" if source == "rrule" and name == "max_runs" else part
+    hint = f"take one of them out: {part} of {source} already says it"
+    return InvalidField(camel(name), f"contradicts {part} of {source}", hint)
 
 
 def check_instant(instant: datetime | None, field: str) -> datetime | None:
@@ -150,6 +213,6 @@ def check_instant(instant: datetime | None, field: str) -> datetime | None:
     return instant.astimezone(UTC)
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
     head, *tail = name.split("_")
     return head + "".join(word.capitalize() for word in tail)

@@ -55,9 +55,11 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     timezone: str | UnsetType = UNSET
     dst: Dst | UnsetType = UNSET
     every: str | UnsetType = UNSET
+    rrule: str | UnsetType = UNSET
     when: str | UnsetType = UNSET
     schedule_at: str | UnsetType = UNSET
     ends_at: str | UnsetType = UNSET
+    max_runs: int | UnsetType = UNSET
     catch_up: CatchUpView | UnsetType = UNSET
     jitter: str | UnsetType = UNSET
     calendar: str | CalendarUse | UnsetType = UNSET
@@ -156,6 +158,8 @@ class OccurrenceView(msgspec.Struct, kw_only=True, rename="camel"):
     run_id: str | None
     run_status: str | None
     due_at: Instant | None
+    backfill_run_id: str | None
+    """The run that a back-fill made for it, besides or instead."""
 
 
 class GapView(msgspec.Struct, kw_only=True, rename="camel"):
@@ -170,18 +174,23 @@ class GapView(msgspec.Struct, kw_only=True, rename="camel"):
     noticed_at: Instant
 
 
-class FireView(msgspec.Struct):
-    """One fire to come: when, what the schedule's wall clock shows then, and whether it changes on that day."""
+class FireView(msgspec.Struct, omit_defaults=True):
+    """One fire to come: when, what the schedule's wall clock shows then, and whether it changes on that day.
+
+    Compared with a job's present schedule it also says its `change`: `same`, `added` or `removed`.
+    """
 
     at: Instant
     local: str
     transition: str | None
+    change: str | None = None
 
 
-class Preview(msgspec.Struct):
-    """The next fires of a recurrence."""
+class Preview(msgspec.Struct, rename="camel"):
+    """The next fires of a recurrence, and the edition of the time zone database that they were reckoned with."""
 
     items: list[FireView]
+    zone_data: str
 
 
 class CalendarSummary(msgspec.Struct, kw_only=True, rename="camel"):

@@ -25,7 +25,7 @@ UNION ALL
 
 -- :name traces
 -- The runs of a job's instants. Finished ones are looked for where ids of that time can be, because history is not
--- indexed by instant: every settle would pay for it.
+-- indexed by instant: every settle would pay for it. Those of a back-fill have the instant of another.
 SELECT live_run.id AS run, run.scheduled_at, run.due_at, live_run.state, NULL::text AS note
   FROM run JOIN live_run ON live_run.id = run.id
  WHERE run.job = $1 AND run.origin = 0 AND run.scheduled_at = ANY ($2::timestamptz[])
@@ -34,7 +34,16 @@ UNION ALL
    FROM unnest($3::bigint[], $4::bigint[]) AS span(low, high)
    JOIN history h ON h.job = $1 AND h.run >= span.low AND h.run < span.high
   WHERE h.scheduled_at = ANY ($2::timestamptz[]) AND h.state > 3
+    AND NOT EXISTS (SELECT FROM operation JOIN operation_item item ON item.operation = operation.id
+                     WHERE operation.job = $1 AND item.at = h.scheduled_at AND item.run = h.run)
   ORDER BY h.scheduled_at, h.run, h.finished_at DESC)
+
+-- :name filled_back
+-- The last run that a back-fill made for each of these instants.
+SELECT DISTINCT ON (item.at) item.at, item.run
+  FROM operation JOIN operation_item item ON item.operation = operation.id
+ WHERE operation.job = $1 AND item.at = ANY ($2::timestamptz[]) AND item.run IS NOT NULL
+ ORDER BY item.at, item.run DESC
 
 -- :name gaps
 -- Records of instants that were missed or came up late, newest first, and how many jobs of the tenant went without.
