@@ -12,6 +12,7 @@ import msgspec
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
+from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.fire import Firer
 from foliot.services.insights import Insights, draft_again, job_view
@@ -54,6 +55,7 @@ class World:
         self.insights = Insights(database)
         self.ledger = Ledger(database)
         self.operations = Operations(database, self.hints.append)
+        self.calendars = CalendarKeeper(database)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

@@ -20,16 +20,18 @@ from foliot.domain.outcome import Failure
 from foliot.domain.spec import Spec
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.backfill import Backfiller
+from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.fire import Firer
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
-from foliot.services.insights import Insights
+from foliot.services.insights import Insights, draft_again
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
+from foliot.services.recalendar import Recalendar
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.services.upkeep import Housekeeper
@@ -173,7 +175,13 @@ class ApiNode(Node):
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
         services = Services(
-            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs, operations
+            Control(database, specs, hints.give),
+            Insights(database),
+            Ledger(database),
+            submitter,
+            specs,
+            operations,
+            CalendarKeeper(database),
         )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:
@@ -217,6 +225,9 @@ class SchedulerNode(Node):
             group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
+            control = Control(database, SpecBook(database), hints.give)
+            recalendar = Recalendar(database, control.change, draft_again)
+            group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), nothing, chance))
 
 

@@ -103,7 +103,15 @@ async def ask(app: Starlette, method: str, address: str, content: bytes, headers
 
 
 def application(world: World, tenants: Tenants | None = None) -> Starlette:
-    services = Services(world.control, world.insights, world.ledger, world.submitter, world.specs, world.operations)
+    services = Services(
+        world.control,
+        world.insights,
+        world.ledger,
+        world.submitter,
+        world.specs,
+        world.operations,
+        world.calendars,
+    )
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
 
 

@@ -21,8 +21,11 @@ BODIES: dict[str, Any] = {
     "backfillJob": {"from": "2026-02-01T00:00:00Z", "until": "2026-02-02T00:00:00Z"},
     "createRun": {"handler": "noop"},
     "createRuns": {"runs": [{"handler": "noop"}]},
+    "putCalendar": {"timezone": "UTC"},
+    "importCalendar": {"ics": "BEGIN:VCALENDAR\nEND:VCALENDAR"},
 }
 
+CALENDAR = "holidays"
 QUERIES = {"previewSchedule": "?every=60"}
 
 
@@ -31,12 +34,14 @@ def address(operation: Operation, number: int = 0) -> str:
     path = operation.path
     for name, prefix in (("job", "job"), ("run", "run"), ("operation", "op")):
         path = path.replace(f"{{{name}}}", encode(prefix, number))
+    path = path.replace("{calendar}", CALENDAR)
     return path.replace("{key}", "some-key") + QUERIES.get(operation.name, "")
 
 
 @pytest.fixture
 async def owned(world: World, api: Caller) -> dict[str, int]:
-    """A job, a run and an operation of the tenant."""
+    """A job, a run, an operation and a calendar of the tenant."""
+    assert (await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})).status == 201
     made = await api.create(every=3600)
     run = await api.submit(delay=3600)
     range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
@@ -50,7 +55,7 @@ def number(operation: Operation, owned: dict[str, int]) -> int:
 
 def test_every_operation_says_which_scope_it_needs():
     for operation in OPERATIONS:
-        assert re.fullmatch(r"(jobs|runs):(read|write)", operation.scope), operation.name
+        assert re.fullmatch(r"(jobs|runs|calendars):(read|write)", operation.scope), operation.name
         assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
 
 
@@ -126,9 +131,28 @@ async def test_another_tenants_id_is_answered_byte_for_byte_like_one_that_never_
     assert (await api.get(f"/v1/jobs/{encode('job', owned['job'])}")).content == before
 
 
+async def test_another_tenants_calendar_is_answered_byte_for_byte_like_one_that_never_was(
+    api: Caller, stranger: Caller, owned: dict[str, int], subtests: pytest.Subtests
+):
+    before = (await api.get(f"/v1/calendars/{CALENDAR}")).content
+    for operation in OPERATIONS:
+        if "{calendar}" in operation.path and operation.method in {"GET", "DELETE"}:
+            with subtests.test(operation.name):
+                foreign = await stranger(operation.method, address(operation))
+                unknown = await stranger(operation.method, address(operation).replace(CALENDAR, "another"))
+                assert foreign.status == unknown.status == 404
+                assert (foreign.headers, foreign.content) == (unknown.headers, unknown.content)
+    for name in (CALENDAR, "another"):
+        refused = await stranger.post("/v1/jobs", {**PLAIN, "every": 60, "calendar": name})
+        assert (refused.field, refused.json["errors"][0]["hint"][:14]) == ("calendar", "there are none")
+    assert (await stranger("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "Asia/Tokyo"})).status == 201
+    assert (await api.get(f"/v1/calendars/{CALENDAR}")).content == before
+
+
 async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, owned: dict[str, int]):
     job = encode("job", owned["job"])
-    for address_ in ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}", "/v1/operations", f"/v1/operations?job={job}"):
+    lists = ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}", "/v1/operations", f"/v1/operations?job={job}")
+    for address_ in (*lists, "/v1/calendars"):
         assert (await stranger.get(address_)).json == {"items": [], "nextCursor": None}
     assert len((await api.get("/v1/jobs")).json["items"]) == 1
     assert len((await api.get("/v1/runs")).json["items"]) == 1

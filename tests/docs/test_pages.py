@@ -2,6 +2,7 @@
 
 import ast
 import re
+from contextlib import suppress
 
 import click
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from docs.pages import NAMES, ROOT, anchors, blocks, command_lines, links, text_of
 from foliot.cli.main import main
+from foliot.wire.calendars import UnknownCalendars
 from foliot.wire.jobs import JobBody, draft_of, payload_of
 from foliot.wire.runs import RunBatch, RunBody, spec_and_target
 
@@ -58,7 +60,8 @@ def test_json_decodes_and_bodies_are_accepted(block):
             spec_and_target(run)
     elif "handler" in body and "name" in body:
         job = msgspec.json.decode(block.text, type=JobBody)
-        draft_of(job, tenant=0)
+        with suppress(UnknownCalendars):
+            draft_of(job, tenant=0)
     elif "handler" in body:
         run = msgspec.json.decode(block.text, type=RunBody)
         spec_and_target(run)

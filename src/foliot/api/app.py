@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import jobs, ledger, operations, problems, runs, schedules
+from foliot.api import calendars, jobs, ledger, operations, problems, runs, schedules
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -27,6 +27,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *operations.OPERATIONS,
     *runs.OPERATIONS,
     *schedules.OPERATIONS,
+    *calendars.OPERATIONS,
 )
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from foliot.api import problems
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
-from foliot.api.reading import read_body, read_query
+from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
@@ -45,7 +45,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 services=services,
                 path=request.path_params,
                 query=read_query(request.query_params, operation.query),
-                body=None if decoder is None else _body(raw, decoder, operation),
+                body=None if decoder is None else _body(request, raw, decoder, operation),
                 raw=raw,
                 key=_key(request, operation),
                 fingerprint=hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + raw).digest(),
@@ -98,7 +98,11 @@ async def _read(request: Request, operation: Operation) -> bytes:
     return b"".join(parts)
 
 
-def _body(raw: bytes, decoder: "msgspec.json.Decoder[Any]", operation: Operation) -> Any:
+def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", operation: Operation) -> Any:
+    if operation.text is not None:
+        kind, made_from = operation.text
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == kind:
+            return made_from(read_text(raw))
     return None if not raw and operation.body_is_optional else read_body(raw, decoder)
 
 

@@ -1,7 +1,8 @@
 """Operations on jobs."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -16,12 +17,14 @@ from foliot.services.insights import body_of, draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
 from foliot.store.submission import NewRun
+from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
 from foliot.wire.timing import REPLACES, TAKES_ALONG, camel, implied
 from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
 
 Limit = Annotated[int, Meta(ge=1, le=500)]
+Done = TypeVar("Done")
 
 
 class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -51,30 +54,40 @@ def job_of(text: str) -> int:
         raise NotFound("there is no such job") from None
 
 
-def _view(call: Call, row: JobRow) -> JobView:
-    return job_view(call.tenant.name, row)
+def _view(call: Call, row: JobRow, calendars: Calendars = NO_CALENDARS) -> JobView:
+    return job_view(call.tenant.name, row, calendars.by_digest)
+
+
+async def _resolving(call: Call, deed: Callable[[Calendars], Awaitable[Done]]) -> Done:
+    """Do what may need calendars of the tenant's."""
+    return await call.services.calendars.resolving(call.tenant.id, deed)
 
 
 async def create_job(call: Call) -> Reply:
-    body = await call.services.control.create(
-        call.tenant.id,
-        draft_of(call.body, call.tenant.id),
-        key=call.key,
-        fingerprint=call.fingerprint,
-        render=lambda row: msgspec.json.encode(_view(call, row)),
-    )
+    async def create(calendars: Calendars) -> bytes:
+        return await call.services.control.create(
+            call.tenant.id,
+            draft_of(call.body, call.tenant.id, calendars),
+            key=call.key,
+            fingerprint=call.fingerprint,
+            render=lambda row: msgspec.json.encode(_view(call, row, calendars)),
+        )
+
+    body = await _resolving(call, create)
     return Reply(body, location=f"/v1/jobs/{msgspec.json.decode(body)['jobId']}")
 
 
 async def create_jobs(call: Call) -> Reply:
-    body = await call.services.control.create_batch(
-        call.tenant.id,
-        drafts_of(call.body, call.tenant.id),
-        key=call.key,
-        fingerprint=call.fingerprint,
-        render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
-    )
-    return Reply(body)
+    async def create(calendars: Calendars) -> bytes:
+        return await call.services.control.create_batch(
+            call.tenant.id,
+            drafts_of(call.body, call.tenant.id, calendars),
+            key=call.key,
+            fingerprint=call.fingerprint,
+            render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
+        )
+
+    return Reply(await _resolving(call, create))
 
 
 async def put_job(call: Call) -> Reply:
@@ -82,9 +95,13 @@ async def put_job(call: Call) -> Reply:
     if call.body.key not in {None, key}:
         raise InvalidField("key", "is not the key of the address", "leave it out of the body")
     call.body.key = key
-    draft = draft_of(call.body, call.tenant.id)
-    row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft)
-    return Reply(_view(call, row), status=201 if is_new else 200)
+
+    async def put(calendars: Calendars) -> Reply:
+        draft = draft_of(call.body, call.tenant.id, calendars)
+        row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft)
+        return Reply(_view(call, row, calendars), status=201 if is_new else 200)
+
+    return await _resolving(call, put)
 
 
 async def list_jobs(call: Call) -> Reply:
@@ -97,11 +114,14 @@ async def get_job(call: Call) -> Reply:
 
 
 async def change_job(call: Call) -> Reply:
-    def edited(row: JobRow) -> Draft:
-        return draft_of(merged(row, call.raw), call.tenant.id)
+    async def change(calendars: Calendars) -> Reply:
+        def edited(row: JobRow) -> Draft:
+            return draft_of(merged(row, call.raw), call.tenant.id, calendars)
 
-    row = await call.services.control.change(call.tenant.id, job_id(call), edited)
-    return Reply(_view(call, row))
+        row = await call.services.control.change(call.tenant.id, job_id(call), edited)
+        return Reply(_view(call, row, calendars))
+
+    return await _resolving(call, change)
 
 
 async def cancel_job(call: Call) -> Reply:
@@ -113,8 +133,12 @@ async def pause_job(call: Call) -> Reply:
 
 
 async def resume_job(call: Call) -> Reply:
-    again = partial(draft_again, call.tenant.id)
-    return Reply(_view(call, await call.services.control.resume(call.tenant.id, job_id(call), again)))
+    async def resume(calendars: Calendars) -> Reply:
+        again = partial(draft_again, call.tenant.id, calendars=calendars)
+        row = await call.services.control.resume(call.tenant.id, job_id(call), again)
+        return Reply(_view(call, row, calendars))
+
+    return await _resolving(call, resume)
 
 
 async def run_job(call: Call) -> Reply:

@@ -62,7 +62,7 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
             },
         },
     }
-    if operation.name == "putJobByKey":
+    if operation.method == "PUT":
         answer["responses"]["201"] = {**answer["responses"]["200"], "description": "Created"}
     if operation.body is not None:
         schema = {"$ref": _REF.format(name="JobPatch")} if operation.method == "PATCH" else known[str(operation.body)]
@@ -70,6 +70,8 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
             "required": not operation.body_is_optional,
             "content": {"application/json": {"schema": schema}},
         }
+        if operation.text is not None:
+            answer["requestBody"]["content"][operation.text[0]] = {"schema": {"type": "string"}}
     return answer
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from foliot.api.reading import SMALL
+from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
@@ -30,6 +31,7 @@ class Services(NamedTuple):
     submitter: Submitter
     specs: SpecBook
     operations: Operations
+    calendars: CalendarKeeper
 
 
 class Call(NamedTuple):
@@ -71,6 +73,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
     largest_body: int = SMALL
+    text: tuple[str, Callable[[str], Any]] | None = None
+    """Besides JSON: a content type, and how a body is made from text that is declared as such."""
 
     @property
     def route(self) -> str:

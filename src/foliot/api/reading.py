@@ -39,6 +39,13 @@ def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     return body
 
 
+def read_text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidField("body", f"is not UTF-8 (byte {error.start})", "encode it as UTF-8") from None
+
+
 def read_query(given: QueryParams, type_: Any) -> Any:
     if type_ is None:
         if given:

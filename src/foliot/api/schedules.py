@@ -10,10 +10,12 @@ from foliot.api.operation import Call, Operation, Reply
 from foliot.domain.cron import USUAL, Dst
 from foliot.domain.errors import InvalidField
 from foliot.domain.job import Draft
-from foliot.domain.preview import Outlook, compare, look_ahead
+from foliot.domain.moving import Rule
+from foliot.domain.preview import Fire, Outlook, compare, look_ahead
 from foliot.kit.clock import wall
 from foliot.kit.zonedata import zone_data
 from foliot.services.insights import draft_again
+from foliot.wire.calendars import Calendars, CalendarUse, recurrence_following
 from foliot.wire.jobs import draft_of
 from foliot.wire.timing import MOST_RUNS, Duration, Instant, Timing, camel, check_instant, seed_of
 from foliot.wire.views import FireView, Preview
@@ -36,41 +38,53 @@ class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
     ends_at: Instant | None = None
     max_runs: Annotated[int, Meta(ge=1, le=MOST_RUNS)] | None = None
     after: Instant | None = None
+    calendar: str | None = None
+    calendar_rule: Rule = "skip"
     count: Annotated[int, Meta(ge=1, le=MOST)] = 10
 
     @property
     def dst(self) -> Dst | None:
         return Dst(self.gap or USUAL.gap, self.fold or USUAL.fold) if self.gap or self.fold else None
 
+    @property
+    def use(self) -> CalendarUse | None:
+        return None if self.calendar is None else CalendarUse(self.calendar, self.calendar_rule)
+
     def edit(self) -> bytes:
         """The same as the change of a job that it asks about."""
         fields = {camel(name): getattr(self, name, None) for name in ("name", *Timing.__struct_fields__)}
+        fields["calendar"] = self.use
         return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
 
 
 async def preview_schedule(call: Call) -> Reply:
     query: PreviewQuery = call.query
     start = check_instant(query.after, "after") or wall()
-    if query.job is None:
-        fires = look_ahead(_outlook(call), start, query.count)
-    else:
+
+    async def look(calendars: Calendars) -> list[Fire]:
+        if query.job is None:
+            return look_ahead(_outlook(call, calendars), start, query.count)
         if query.key is not None:
             raise InvalidField("key", "stands beside job", "a job's key cannot be changed: leave it out")
         row = await call.services.control.read(call.tenant.id, job_of(query.job))
-        present, asked = draft_again(call.tenant.id, row), draft_of(merged(row, query.edit()), call.tenant.id)
-        fires = compare(_drafted(present), _drafted(asked), start, query.count)
+        present = draft_again(call.tenant.id, row, calendars)
+        asked = draft_of(merged(row, query.edit()), call.tenant.id, calendars)
+        return compare(_drafted(present), _drafted(asked), start, query.count)
+
+    fires = await call.services.calendars.resolving(call.tenant.id, look)
     views = [FireView(each.at, each.local.isoformat(), each.transition, each.change) for each in fires]
     return Reply(Preview(views, zone_data().version))
 
 
-def _outlook(call: Call) -> Outlook:
+def _outlook(call: Call, calendars: Calendars) -> Outlook:
     query: PreviewQuery = call.query
     timing = Timing.of(query)
     recurrence = timing.recurrence(seed_of(call.tenant.id, query.key, query.name))
     if recurrence is None:
         hint = "give cronExpression, every, rrule or when"
         raise InvalidField("cronExpression", "there is nothing to preview", hint)
-    return Outlook(recurrence, timing.schedule_at, timing.ends_at, timing.max_runs)
+    followed = recurrence if query.use is None else recurrence_following(recurrence, query.use, calendars)
+    return Outlook(followed, timing.schedule_at, timing.ends_at, timing.max_runs)
 
 
 def _drafted(draft: Draft) -> Outlook:

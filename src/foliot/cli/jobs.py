@@ -53,6 +53,14 @@ def catch_up_option(mode: str | None, window: str | None) -> dict[str, str] | No
     return {name: value for name, value in (("mode", mode), ("window", window)) if value is not None} or None
 
 
+def calendar_option(name: str | None, rule: str | None) -> str | dict[str, str] | None:
+    if rule is None:
+        return name
+    if name is None:
+        raise click.UsageError("--calendar-rule needs --calendar")
+    return {"name": name, "rule": rule}
+
+
 def definition(command: Any) -> Any:
     """The options that create and edit share."""
     options = [
@@ -78,6 +86,12 @@ def definition(command: Any) -> Any:
         ),
         click.option("--catch-up-window", metavar="DURATION", help="How late they may come up; usually PT1H."),
         click.option("--jitter", metavar="DURATION", help="Start at a place of its own so long after the fire time."),
+        click.option("--calendar", help="Run only when this calendar allows."),
+        click.option(
+            "--calendar-rule",
+            type=click.Choice(["skip", "next", "previous", "nearest"]),
+            help="Runs that the calendar does not allow: skip them, or move them.",
+        ),
         click.option("--priority", help="critical, high, normal, low or bulk."),
         click.option("--queue", help="Queue whose workers run it."),
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
@@ -99,6 +113,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     payload = payload_option(values.pop("payload", None))
     values["dst"] = dst_option(values.pop("gap", None), values.pop("fold", None))
     values["catch_up"] = catch_up_option(values.pop("catch_up", None), values.pop("catch_up_window", None))
+    values["calendar"] = calendar_option(values.pop("calendar", None), values.pop("calendar_rule", None))
     given = {name: value for name, value in values.items() if value is not None}
     if labels:
         given["labels"] = dict(label.split("=", 1) for label in labels)

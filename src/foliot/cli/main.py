@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "gaps": "foliot.cli.ledger:gaps",
     "schedule": "foliot.cli.schedules:schedule",
     "operation": "foliot.cli.operations:operation",
+    "calendar": "foliot.cli.calendars:calendar",
 }
 
 

@@ -28,6 +28,12 @@ def schedule() -> None:
 @click.option("--rrule", help='RFC 5545, for example "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9".')
 @click.option("--when", help='In plain words, for example "every weekday at 9:00".')
 @click.option("--at", "schedule_at", help="No fire before this instant; the anchor of --every.")
+@click.option("--calendar", help="Only when this calendar allows.")
+@click.option(
+    "--calendar-rule",
+    type=click.Choice(["skip", "next", "previous", "nearest"]),
+    help="What becomes of runs that the calendar does not allow.",
+)
 @click.option("--ends-at", help="No fire after this instant.")
 @click.option("--max-runs", type=click.IntRange(1, 1_000_000_000), help="No more fires than this.")
 @click.option("--job", help="Compare with this job's present schedule: what would an edit change?")

@@ -10,6 +10,7 @@ from foliot.cli.compose import open_database, open_hints, open_socket
 from foliot.cli.shell import run_process
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
+from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
@@ -31,7 +32,13 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
         services = Services(
-            Control(database, specs, hints.give), Insights(database), Ledger(database), submitter, specs, operations
+            Control(database, specs, hints.give),
+            Insights(database),
+            Ledger(database),
+            submitter,
+            specs,
+            operations,
+            CalendarKeeper(database),
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))
         async with background(submitter.run()):

@@ -16,15 +16,20 @@ from foliot.cli.shell import run_process
 from foliot.kit.chance import Chance, fair
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
-from foliot.kit.signals import DUE, READY
+from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.backfill import Backfiller
+from foliot.services.control import Control
 from foliot.services.fire import Firer
+from foliot.services.insights import draft_again
 from foliot.services.membership import Membership
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
+from foliot.services.recalendar import Recalendar
 from foliot.services.upkeep import Housekeeper
+from foliot.store.database import Database
 from foliot.store.hints import Listener
 from foliot.store.recovery import persist
+from foliot.store.specs import SpecBook
 
 log = structlog.get_logger("scheduler")
 
@@ -66,8 +71,14 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
             group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(_recalendar(database, hints), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), lambda: None))
             log.info("watching the clock")
+
+
+def _recalendar(database: Database, hints: Hints) -> Recalendar:
+    control = Control(database, SpecBook(database), hints.give)
+    return Recalendar(database, control.change, draft_again)
 
 
 async def repeat(

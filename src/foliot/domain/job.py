@@ -55,6 +55,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """How many runs the schedule may make of it, since this number was set."""
     catch_up: CatchUp = USUAL
     jitter: timedelta = timedelta()
+    calendar: int | None = None
+    """The tenant's calendar that the recurrence follows."""
 
     @property
     def kind(self) -> Kind:

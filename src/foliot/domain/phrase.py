@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from foliot.domain.cron import USUAL, Cron, Dst
 from foliot.domain.errors import InvalidField
 from foliot.domain.rrule import recurring
-from foliot.domain.schedule import Every, Recurrence, repeating
+from foliot.domain.schedule import Every, Plain, repeating
 from foliot.domain.steps import Step
 from foliot.domain.wording import DAYS, MONTHS, normal
 
@@ -54,7 +54,7 @@ class Phrase(NamedTuple):
     """What was understood: the canonical words, and the recurrence they stand for."""
 
     text: str
-    recurrence: Recurrence
+    recurrence: Plain
 
 
 class _Days(NamedTuple):

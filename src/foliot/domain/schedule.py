@@ -1,16 +1,20 @@
 """When a recurrence fires next, and what it missed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice, takewhile
+from types import MappingProxyType
 from typing import Final, assert_never
 from zoneinfo import ZoneInfo
 
 import msgspec
 
+from foliot.domain.calendar import Calendar
 from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
+from foliot.domain.moving import Rule, Taken, next_allowed, taken
 from foliot.domain.rrule import Rrule, rule_fires_after
 from foliot.domain.rule import parse_rule
 from foliot.domain.steps import Step, Steps, next_step, parse_step
@@ -19,14 +23,17 @@ __all__ = [
     "Cron",
     "Every",
     "Gap",
+    "OnCalendar",
     "Recurrence",
     "Rrule",
     "Steps",
+    "calendar_of",
     "canonical_key",
     "gap",
     "next_fire",
     "parse_key",
     "repeating",
+    "taken_away",
     "zone_of",
 ]
 
@@ -51,7 +58,18 @@ class Every(msgspec.Struct, frozen=True):
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
 
-Recurrence = Cron | Every | Steps | Rrule
+Plain = Cron | Every | Steps | Rrule
+
+
+class OnCalendar(msgspec.Struct, frozen=True):
+    """Another recurrence that fires only when its calendar allows; the rule says what becomes of the rest."""
+
+    recurrence: Plain
+    calendar: Calendar
+    rule: Rule = "skip"
+
+
+Recurrence = Plain | OnCalendar
 
 
 def repeating(step: Step, timezone: str, anchor: datetime | None) -> Every | Steps:
@@ -65,6 +83,8 @@ def repeating(step: Step, timezone: str, anchor: datetime | None) -> Every | Ste
 
 def zone_of(recurrence: Recurrence) -> ZoneInfo:
     """The zone by whose wall clock it is read."""
+    if isinstance(recurrence, OnCalendar):
+        return zone_of(recurrence.recurrence)
     return ZoneInfo("UTC" if isinstance(recurrence, Every) else recurrence.timezone)
 
 
@@ -90,10 +110,20 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
             return _next_whole_period(recurrence, after)
         case Steps():
             return next_step(recurrence, after)
+        case OnCalendar():
+            following = partial(next_fire, recurrence.recurrence)
+            return next_allowed(following, recurrence.calendar, recurrence.rule, after)
         case Rrule():
             return next(rule_fires_after(recurrence, after), None)
         case _:
             assert_never(recurrence)
+
+
+def taken_away(recurrence: Recurrence, after: datetime, until: datetime) -> Iterator[Taken]:
+    """Go through the nominal instants in (after, until] that its calendar skipped or moved, rising."""
+    if isinstance(recurrence, OnCalendar):
+        following = partial(next_fire, recurrence.recurrence)
+        yield from taken(following, recurrence.calendar, recurrence.rule, after, until)
 
 
 def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 100_000) -> Gap | None:
@@ -102,7 +132,7 @@ def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 10
     if first is None or first > until:
         return None
     match recurrence:
-        case Cron() | Steps() | Rrule():
+        case Cron() | Steps() | Rrule() | OnCalendar():
             return _counted_one_by_one(recurrence, first, until, most)
         case Every():
             further = (until - first) // recurrence.period
@@ -122,6 +152,9 @@ def canonical_key(recurrence: Recurrence) -> str:
         case Steps():
             anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
             return f"steps|{recurrence.step}|{recurrence.timezone}|{anchor}"
+        case OnCalendar():
+            inner = canonical_key(recurrence.recurrence)
+            return f"{inner}|calendar|{recurrence.calendar.digest}|{recurrence.rule}"
         case Rrule():
             phase = recurrence.phase
             return f"rrule|{recurrence.rule}|{phase}|{recurrence.timezone}{_rules(recurrence.dst)}"
@@ -129,8 +162,25 @@ def canonical_key(recurrence: Recurrence) -> str:
             assert_never(recurrence)
 
 
-def parse_key(key: str) -> Recurrence:
-    """Read the recurrence whose canonical key this is."""
+def calendar_of(key: str) -> str | None:
+    """The digest of the calendar that the recurrence of this key follows."""
+    match key.rsplit("|", 3):
+        case [_, "calendar", digest, _]:
+            return digest
+        case _:
+            return None
+
+
+def parse_key(key: str, calendars: Mapping[str, Calendar] = MappingProxyType({})) -> Recurrence:
+    """Read the recurrence whose canonical key this is; `calendars` by digest has the one that it names."""
+    match key.rsplit("|", 3):
+        case [inner, "calendar", digest, rule]:
+            return OnCalendar(_parse_plain(inner), calendars[digest], msgspec.convert(rule, Rule))
+        case _:
+            return _parse_plain(key)
+
+
+def _parse_plain(key: str) -> Plain:
     match key.split("|"):
         case ["cron", expression, timezone, *rules]:
             return Cron(expression, timezone, _dst(rules))
@@ -156,14 +206,14 @@ def _anchor(text: str) -> datetime | None:
     return None if text == "-" else datetime.fromisoformat(text)
 
 
-def _fires(recurrence: Cron | Steps | Rrule, after: datetime) -> Iterator[datetime]:
+def _fires(recurrence: Cron | Steps | Rrule | OnCalendar, after: datetime) -> Iterator[datetime]:
     if isinstance(recurrence, Cron):
         yield from fires_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
         return
     if isinstance(recurrence, Rrule):
         yield from rule_fires_after(recurrence, after)
         return
-    while (fire := next_step(recurrence, after)) is not None:
+    while (fire := next_fire(recurrence, after)) is not None:
         yield fire
         after = fire
 
@@ -178,7 +228,9 @@ def _next_whole_period(every: Every, after: datetime) -> datetime | None:
         return None
 
 
-def _counted_one_by_one(recurrence: Cron | Steps | Rrule, first: datetime, until: datetime, most: int) -> Gap:
+def _counted_one_by_one(
+    recurrence: Cron | Steps | Rrule | OnCalendar, first: datetime, until: datetime, most: int
+) -> Gap:
     further = takewhile(lambda fire: fire <= until, _fires(recurrence, first))
     count, last = 1, first
     for fire in islice(further, most - 1):
@@ -188,7 +240,7 @@ def _counted_one_by_one(recurrence: Cron | Steps | Rrule, first: datetime, until
     return Gap(first, _last_fire(recurrence, last, until), count, exact=False)
 
 
-def _last_fire(recurrence: Cron | Steps | Rrule, known: datetime, until: datetime) -> datetime:
+def _last_fire(recurrence: Recurrence, known: datetime, until: datetime) -> datetime:
     """Find the greatest fire <= `until`, `known` being one, by bisection: a later start has no earlier next fire."""
     beyond = until  # no fire lies in (beyond, until]
     while beyond - known >= _SECOND:

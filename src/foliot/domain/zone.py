@@ -47,6 +47,13 @@ def first_showing(zone: ZoneInfo, reading: datetime) -> datetime:
     return _bisected(zone, offset_at(zone, before), before, instant)
 
 
+def last_showing(zone: ZoneInfo, reading: datetime) -> datetime:
+    """Find the instant when a wall clock last shows `reading`; if it never does, the end of the gap that skips it."""
+    instant = reading.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    shows = instant.astimezone(zone).replace(tzinfo=None) == reading
+    return instant if shows else first_showing(zone, reading)
+
+
 def _bisected(zone: ZoneInfo, offset: timedelta, same: datetime, other: datetime) -> datetime:
     # Clocks change at whole seconds; ends with fractions would never come within one second of each other.
     same, other = same.replace(microsecond=0), other.replace(microsecond=0)

@@ -11,7 +11,7 @@ from yarl import URL
 from foliot.sdk import calls, protocol
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import AsyncOperation, AsyncRun, Fires, Items, Job
+from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Fires, Items, Job
 
 
 class AsyncFoliot:
@@ -172,6 +172,33 @@ class AsyncFoliot:
 
     async def _read_operation(self, operation: str) -> dict[str, Any]:
         return dict(await self.request(calls.get("operations", operation)))
+
+    async def list_calendars(self, **query: Any) -> Items[Calendar]:
+        page = await self.request(calls.get("calendars", **query))
+        return Items(map(Calendar, page["items"]), page["nextCursor"])
+
+    async def get_calendar(self, name: str) -> Calendar:
+        return Calendar(await self.request(calls.get("calendars", name)))
+
+    async def put_calendar(self, name: str, **fields: Any) -> Calendar:
+        """Create a calendar or replace it: `timezone`, `business_days`, `holidays`, `blackouts`."""
+        return Calendar(await self.request(calls.put_calendar(name, fields)))
+
+    async def import_calendar(
+        self, name: str, ics: str, *, mode: str | None = None, timezone: str | None = None
+    ) -> Calendar:
+        """Take over the events of an iCalendar file; `unread` of the answer says which lines could not be read."""
+        return Calendar.imported(await self.request(calls.import_calendar(name, ics, mode, timezone)))
+
+    async def preview_calendar(
+        self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None
+    ) -> list[dict[str, Any]]:
+        """The times at which a calendar allows no work: from now on, or within bounds."""
+        return list((await self.request(calls.preview_calendar(name, since, until)))["items"])
+
+    async def delete_calendar(self, name: str) -> Calendar:
+        """Delete a calendar that no job follows."""
+        return Calendar(await self.request(calls.delete_calendar(name)))
 
     async def _submitted(self, request: Request) -> AsyncRun:
         return AsyncRun({**await self.request(request), "status": "pending"}, self._read)

@@ -73,6 +73,25 @@ def span(query: dict[str, Any]) -> dict[str, Any]:
     return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in query.items()}
 
 
+def put_calendar(name: str, fields: dict[str, Any]) -> Request:
+    return Request("PUT", path("calendars", name), _body(fields))
+
+
+def import_calendar(name: str, ics: str, mode: str | None, timezone: str | None) -> Request:
+    address = path("calendars", name, verb=":import", mode=mode, timezone=timezone)
+    return Request("POST", address, _encode({"ics": ics}))
+
+
+def preview_calendar(name: str, since: datetime | str | None, until: datetime | str | None) -> Request:
+    bounds = {"from": since, "until": until}
+    query = {key: rfc3339(at) if isinstance(at, datetime) else at for key, at in bounds.items()}
+    return Request("GET", path("calendars", name, verb=":preview", **query))
+
+
+def delete_calendar(name: str) -> Request:
+    return Request("DELETE", path("calendars", name))
+
+
 def _body(values: Mapping[str, Any]) -> bytes:
     return _encode(_fields(values))
 

@@ -10,7 +10,7 @@ from typing import Any
 from foliot.sdk import calls, protocol
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import Fires, Items, Job, Operation, Run
+from foliot.sdk.records import Calendar, Fires, Items, Job, Operation, Run
 
 
 class Foliot:
@@ -157,6 +157,31 @@ class Foliot:
 
     def _read_operation(self, operation: str) -> dict[str, Any]:
         return dict(self.request(calls.get("operations", operation)))
+
+    def list_calendars(self, **query: Any) -> Items[Calendar]:
+        page = self.request(calls.get("calendars", **query))
+        return Items(map(Calendar, page["items"]), page["nextCursor"])
+
+    def get_calendar(self, name: str) -> Calendar:
+        return Calendar(self.request(calls.get("calendars", name)))
+
+    def put_calendar(self, name: str, **fields: Any) -> Calendar:
+        """Create a calendar or replace it: `timezone`, `business_days`, `holidays`, `blackouts`."""
+        return Calendar(self.request(calls.put_calendar(name, fields)))
+
+    def import_calendar(self, name: str, ics: str, *, mode: str | None = None, timezone: str | None = None) -> Calendar:
+        """Take over the events of an iCalendar file; `unread` of the answer says which lines could not be read."""
+        return Calendar.imported(self.request(calls.import_calendar(name, ics, mode, timezone)))
+
+    def preview_calendar(
+        self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None
+    ) -> list[dict[str, Any]]:
+        """The times at which a calendar allows no work: from now on, or within bounds."""
+        return list((self.request(calls.preview_calendar(name, since, until)))["items"])
+
+    def delete_calendar(self, name: str) -> Calendar:
+        """Delete a calendar that no job follows."""
+        return Calendar(self.request(calls.delete_calendar(name)))
 
     def _submitted(self, request: Request) -> Run:
         return Run({**self.request(request), "status": "pending"}, self._read)

@@ -39,6 +39,15 @@ class Job(Record):
         return str(self.values["jobId"])
 
 
+class Calendar(Record):
+    """A calendar as it stood when it was read."""
+
+    @classmethod
+    def imported(cls, answer: dict[str, Any]) -> Self:
+        """With what an import says besides: `events` that were taken over, lines that are `unread`."""
+        return cls({**answer["calendar"], "events": answer["events"], "unread": answer["unread"]})
+
+
 class _Lasting(Record):
     """What goes on for a while, and ends."""
 

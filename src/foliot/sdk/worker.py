@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ import structlog
 from foliot.domain.errors import InvalidField
 from foliot.domain.spec import FUNCTION_NAME
 from foliot.sdk.calls import put_job
+from foliot.wire.calendars import UnknownCalendars
 from foliot.wire.jobs import JobBody, draft_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -110,7 +112,8 @@ def _check_schedule(task: Task) -> None:
         return
     body = put_job(task.key, task.name, task.name, task.fields).body
     try:
-        # Whose it will be is not known here, nor where its `H` will lie.
-        draft_of(msgspec.json.decode(body or b"", type=JobBody), tenant=0)
+        # Whose it will be is not known here, nor where its `H` will lie, nor whether there is such a calendar.
+        with suppress(UnknownCalendars):
+            draft_of(msgspec.json.decode(body or b"", type=JobBody), tenant=0)
     except msgspec.ValidationError as error:
         raise InvalidField("task", f"{task.name!r} has a bad option: {error}", "see /docs for a job's fields") from None

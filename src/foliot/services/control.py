@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.kit.signals import DUE
-from foliot.store import jobs
+from foliot.store import calendars, jobs
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import Definition, Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key
@@ -176,6 +176,7 @@ class Control:
 
     async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""
+        await calendars.follow(connection, drafts)
         schedules, own = await jobs.find_schedules(connection, drafts)
         runs = [draft.kind is Kind.ONE_TIME for draft in drafts]
         ids = iter(await jobs.draw_ids(connection, len(drafts) + sum(runs)))
@@ -185,6 +186,7 @@ class Control:
         ]
         if taken := await jobs.insert_jobs(connection, new):
             raise _key_taken([each.draft.key for each in taken])
+        await calendars.write_followers(connection, {each.job: id_ for each in new if (id_ := each.draft.calendar)})
         await _plan_runs(connection, new)
         # Schedules made here come first, because nobody waits for them. From the lock of the others to the commit all
         # edits of their jobs queue up, and their firing too.
@@ -210,6 +212,7 @@ class Control:
         return standing
 
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
+        await calendars.follow(connection, [draft])
         (schedule,), _ = await jobs.find_schedules(connection, [draft])
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule])
         standing = await jobs.lock_job(connection, tenant, before.id)
@@ -230,6 +233,8 @@ class Control:
         run = (await jobs.draw_ids(connection, 1))[0] if draft.kind is Kind.ONE_TIME else None
         changed = Definition(before.id, spec, draft, schedule, run)
         await jobs.update_job(connection, changed, now)
+        if draft.calendar is not None or "calendar" in before.timing:
+            await calendars.write_followers(connection, {before.id: draft.calendar})
         await _plan_runs(connection, [changed])  # also of a paused job: its run waits and is held when due
         if schedule is not None and standing.gate is Gate.OPEN:
             await jobs.subscribe(connection, {before.id: draft}, [locked[schedule]], now)

@@ -10,6 +10,7 @@ from foliot.domain.schedule import Recurrence, parse_key
 from foliot.domain.shards import EVERYTHING, Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
+from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.dispatch import reserve
 from foliot.store.recovery import is_contended
@@ -27,6 +28,8 @@ from foliot.store.schedules import (
     seconds_to_next_fire,
 )
 
+MOST_KNOWN: Final = 200_000
+"""Recurrences that are kept in memory."""
 MOST_SCHEDULES: Final = 1_000
 """Schedules that one transaction advances."""
 MOST_LATE: Final = 250
@@ -57,6 +60,7 @@ class Firer:
         self._line = database.line(hot=False, lock_timeout="300ms")
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
+        self._calendars = Bodies()
         self._abreast = {False: MOST_SCHEDULES, True: MOST_SCHEDULES}
         self._rate = catch_up_rate
         self._late_from = 0.0
@@ -116,6 +120,7 @@ class Firer:
         if not due:
             return 0
         reaches = await self._reaches(due, now)
+        await self._learn(due)
         moves = [(schedule, self._decide(schedule, now, reaches.get(schedule.id))) for schedule in due]
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [schedule.id for schedule in due], wait=wait)
@@ -144,13 +149,16 @@ class Firer:
             for found in [ends.get(each.id, [])]
         }
 
+    async def _learn(self, due: Sequence[DueSchedule]) -> None:
+        """Read the recurrences that are not known yet, with the calendars that they follow."""
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        unknown = {each.key for each in due} - self._known.keys()
+        calendars = await self._calendars.learn(self._line.fetch, unknown)
+        self._known.update({key: parse_key(key, calendars) for key in unknown})
+
     def _decide(self, due: DueSchedule, now: datetime | None, reach: Reach | None) -> Advance:
-        recurrence = self._known.get(due.key)
-        if recurrence is None:
-            if len(self._known) > 200_000:
-                self._known.clear()
-            recurrence = self._known[due.key] = parse_key(due.key)
-        return advance(recurrence, next_at=due.next_at, now=now or due.now, reach=reach or Reach())
+        return advance(self._known[due.key], next_at=due.next_at, now=now or due.now, reach=reach or Reach())
 
     async def _catch_up(self, look: Look, *, wait: bool) -> int:
         loop = asyncio.get_running_loop()

@@ -1,20 +1,25 @@
 """What people see: jobs, runs and attempts, rendered for the wire."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
 
+from foliot.domain.calendar import Calendar
 from foliot.domain.duration import format_duration
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.domain.outcome import Ending
-from foliot.domain.schedule import next_fire, parse_key
+from foliot.domain.schedule import calendar_of, next_fire, parse_key
 from foliot.domain.states import STATUS_OF, State, Status, states_of
 from foliot.store import reading
+from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
+from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of
 from foliot.wire.views import AttemptView, BackoffView, JobView, LastRun, Page, RunView
 
@@ -29,13 +34,15 @@ class Insights:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._calendars = Bodies()
 
     async def job(self, tenant: int, tenant_name: str, job: int) -> JobView:
         async with self._database.connection() as connection:
             row = await reading.find_job(connection, tenant, job)
         if row is None:
             raise NotFound("there is no such job")
-        return job_view(tenant_name, row)
+        calendars = await self._calendars.learn(self._database.fetch, [row.schedule_key])
+        return job_view(tenant_name, row, calendars)
 
     async def jobs(
         self,
@@ -63,7 +70,8 @@ class Insights:
             kind=None if schedule_type is None else _KINDS[schedule_type],
             limit=limit + 1,
         )
-        return _page(rows, limit, lambda row: job_view(tenant_name, row), lambda row: encode("c", row.id))
+        calendars = await self._calendars.learn(self._database.fetch, {row.schedule_key for row in rows})
+        return _page(rows, limit, lambda row: job_view(tenant_name, row, calendars), lambda row: encode("c", row.id))
 
     async def run(self, tenant: int, run: int) -> RunView:
         row = await reading.find_run(self._database, tenant, run)
@@ -88,7 +96,8 @@ class Insights:
         return _page(rows, limit, attempt_view, lambda row: f"{encode('c', row.run)}.{row.fence}")
 
 
-def job_view(tenant: str, row: JobRow) -> JobView:
+def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = MappingProxyType({})) -> JobView:
+    """A job for its owner; `calendars` by digest has the one that it follows."""
     spec = row.spec
     return JobView(
         job_id=encode("job", row.id),
@@ -99,7 +108,7 @@ def job_view(tenant: str, row: JobRow) -> JobView:
         schedule_type=Kind(row.kind).word,
         handler=msgspec.to_builtins(spec.handler),
         payload=msgspec.Raw(row.payload),
-        next_run_at=_next_run(row),
+        next_run_at=_next_run(row, calendars),
         priority=spec.priority.name.lower(),
         queue=spec.queue,
         labels=row.labels,
@@ -117,9 +126,9 @@ def job_view(tenant: str, row: JobRow) -> JobView:
     )
 
 
-def draft_again(tenant: int, row: JobRow) -> Draft:
-    """The definition that a stored job was made from."""
-    return draft_of(msgspec.convert(body_of(row), JobBody), tenant)
+def draft_again(tenant: int, row: JobRow, calendars: Calendars = NO_CALENDARS) -> Draft:
+    """The definition that a stored job was made from, by what `calendars` say now."""
+    return draft_of(msgspec.convert(body_of(row), JobBody), tenant, calendars)
 
 
 def body_of(row: JobRow) -> dict[str, Any]:
@@ -172,14 +181,18 @@ _SNAKE = dict(zip(JobView.__struct_encode_fields__, JobView.__struct_fields__, s
 _BODY_FIELDS = frozenset(JobBody.__struct_encode_fields__)
 
 
-def _next_run(row: JobRow) -> Any:
+def _next_run(row: JobRow, calendars: Mapping[str, Calendar]) -> Any:
     if row.gate != Gate.OPEN or row.status in {Status.COMPLETED, Status.FAILED}:
         return None
     if row.kind == Kind.ONE_TIME:
         return row.timing["scheduleAt"] if row.status == Status.PENDING else None
     if row.schedule_key is None or row.after is None or row.next_at is None:
         return None
-    following = row.next_at if row.next_at > row.after else next_fire(parse_key(row.schedule_key), row.after)
+    following: datetime | None = row.next_at
+    if row.next_at <= row.after:
+        if calendar_of(row.schedule_key) not in {None, *calendars}:
+            return None  # nobody asks: only the definition is of interest
+        following = next_fire(parse_key(row.schedule_key, calendars), row.after)
     ended = following is not None and row.until is not None and following > row.until
     return None if ended else following
 

@@ -1,12 +1,14 @@
 """The occurrence ledger: what became of every nominal fire time, and where there are gaps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, islice
 from typing import Final
 
 import msgspec
 
+from foliot.domain.calendar import Calendar
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import encode, first_id_at
 from foliot.domain.jitter import LONGEST as LONGEST_JITTER
@@ -15,6 +17,7 @@ from foliot.domain.occurrence import Fate, Firing, Occurrence, Stretch, newest_f
 from foliot.domain.schedule import gap, parse_key
 from foliot.domain.states import STATUS_OF
 from foliot.store import ledger, reading
+from foliot.store.calendars import Bodies, fetch_on
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
 from foliot.store.ledger import GapRow, Record
@@ -35,6 +38,7 @@ class Ledger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._calendars = Bodies()
 
     async def occurrences(
         self,
@@ -55,7 +59,8 @@ class Ledger:
             now = await clock(connection)
             end = until or now if cursor is None else _instant(cursor) - datetime.resolution
             owned = await ledger.stretches(connection, job, max(since or now - KEPT, now - KEPT), end)
-            instants = _instants(owned)
+            calendars = await self._calendars.learn(partial(fetch_on, connection), [key for key, _ in owned])
+            instants = _instants(owned, calendars)
             found: list[Occurrence] = []
             last, looked = end, 0
             while len(found) <= limit and looked < MOST_LOOKED_AT and (batch := list(islice(instants, _BATCH))):
@@ -74,9 +79,10 @@ class Ledger:
             now = await clock(connection)
         first, last = since or now - KEPT, until or now
         rows = await ledger.gaps(self._database, tenant, first, last, _below(cursor, last), limit + 1)
+        calendars = await self._calendars.learn(self._database.fetch, {row.key for row in rows})
         more = len(rows) > limit
         return Page(
-            [_gap_view(row) for row in rows[:limit]],
+            [_gap_view(row, calendars) for row in rows[:limit]],
             f"{rfc3339(rows[limit - 1].at)}.{rows[limit - 1].schedule}" if more else None,
         )
 
@@ -107,9 +113,11 @@ class Ledger:
         return [msgspec.structs.replace(each, filled_back=filled.get(each.at)) for each in told]
 
 
-def _instants(owned: Sequence[tuple[str, Stretch]]) -> Iterator[tuple[datetime, Stretch]]:
+def _instants(
+    owned: Sequence[tuple[str, Stretch]], calendars: Mapping[str, Calendar]
+) -> Iterator[tuple[datetime, Stretch]]:
     for key, stretch in owned:
-        recurrence = parse_key(key)
+        recurrence = parse_key(key, calendars)
         for at in newest_first(recurrence, stretch.after, stretch.until):
             yield at, stretch
 
@@ -132,8 +140,8 @@ def _view(each: Occurrence) -> OccurrenceView:
     )
 
 
-def _gap_view(row: GapRow) -> GapView:
-    found = gap(parse_key(row.key), row.at - datetime.resolution, row.through, most=10_000)
+def _gap_view(row: GapRow, calendars: Mapping[str, Calendar]) -> GapView:
+    found = gap(parse_key(row.key, calendars), row.at - datetime.resolution, row.through, most=10_000)
     return GapView(
         first=row.at,
         last=row.at if found is None else found.last,

@@ -1,7 +1,7 @@
 """Asking for work on many runs, looking at it, and calling it off."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -9,6 +9,7 @@ import msgspec
 
 from foliot.domain import backfill
 from foliot.domain.backfill import MOST_INSTANTS, Backfill, Choice, Range, Reprocess
+from foliot.domain.calendar import Calendar
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.domain.job import LONGEST_NAME, Gate
@@ -16,6 +17,7 @@ from foliot.domain.operation import STATUSES, OperationKind, OperationState, Pro
 from foliot.domain.schedule import next_fire, parse_key
 from foliot.kit.signals import DUE
 from foliot.store import operations as store
+from foliot.store.calendars import Bodies
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
 from foliot.store.operations import OperationRow
@@ -46,6 +48,7 @@ class Operations:
 
     def __init__(self, database: Database, hint: Callable[[str], None]) -> None:
         self._database = database
+        self._calendars = Bodies()
         self._hint = hint
 
     async def plan_backfill(self, tenant: int, job: int, asked: Backfill) -> OperationView:
@@ -129,7 +132,8 @@ class Operations:
             row, now = await self._job(tenant, job)
             _refuse_closed(Gate(row.gate))
             asked.range.check(now)
-            found = await _instants(row, asked.range)
+            calendars = await self._calendars.learn(self._database.fetch, [row.schedule_key])
+            found = await _instants(row, asked.range, calendars)
             async with self._database.transaction() as connection:
                 standing = await store.lock_job_to_fill(connection, tenant, job)
                 if standing is None or standing.version != row.version:
@@ -207,11 +211,11 @@ def _progress_view(progress: Progress) -> ProgressView:
     return ProgressView(**msgspec.structs.asdict(progress), running=progress.running)
 
 
-async def _instants(row: JobRow, range_: Range) -> list[datetime]:
+async def _instants(row: JobRow, range_: Range, calendars: Mapping[str, Calendar]) -> list[datetime]:
     """The instants of the range, worked out in slices: others are served in between."""
     if row.schedule_key is None:
         raise Conflict("the job has no recurrence", "only recurring jobs have a past to fill; run this one with :run")
-    recurrence = parse_key(row.schedule_key)
+    recurrence = parse_key(row.schedule_key, calendars)
     found: list[datetime] = []
     for at in backfill.instants(recurrence, range_):
         if len(found) == MOST_INSTANTS:

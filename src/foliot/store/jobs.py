@@ -11,6 +11,7 @@ from foliot.domain.jitter import phase
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.domain.misfire import USUAL
 from foliot.domain.schedule import canonical_key, next_fire, parse_key
+from foliot.store.calendars import bodies_of
 from foliot.store.database import Connection, Line, Row
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
@@ -165,10 +166,11 @@ async def subscribe(connection: Connection, drafts: Mapping[int, Draft], locked:
 
 async def _wake(connection: Connection, sleeping: Sequence[Row], now: datetime) -> None:
     moves = []
+    calendars = await bodies_of(connection, [schedule["key"] for schedule in sleeping])
     for schedule in sleeping:
         # Never back: an instant that was fired before the clock was set back is not fired again.
         cursor = max(now, schedule["cursor"])
-        if (following := next_fire(parse_key(schedule["key"]), cursor)) is not None:
+        if (following := next_fire(parse_key(schedule["key"], calendars), cursor)) is not None:
             moves.append((schedule["id"], cursor, following))
     if moves:
         await connection.execute(SQL["wake_schedules"], *map(list, zip(*moves, strict=True)))

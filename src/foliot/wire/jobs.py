@@ -14,6 +14,7 @@ from foliot.domain.fairness import parse_priority
 from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
 from foliot.domain.retry import Backoff
 from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
+from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
 from foliot.wire.codec import CONTROL
 from foliot.wire.handlers import handler_of
 from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing, seed_of
@@ -58,6 +59,7 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     max_runs: Annotated[int, Meta(ge=1, le=MOST_RUNS)] | None = None
     catch_up: CatchUpBody | None = None
     jitter: Duration | None = None
+    calendar: str | CalendarUse | None = None
     labels: dict[str, str] = {}
     overlap: Literal["skip", "allow"] = "skip"
     depends_on: list[Any] = []
@@ -109,8 +111,12 @@ def check_key(key: str) -> str:
     return key
 
 
-def draft_of(body: JobBody, tenant: int | None = None) -> Draft:
-    """Check a job and make it whole, or raise InvalidField; without its tenant, no `H` can be hashed."""
+def draft_of(body: JobBody, tenant: int | None = None, calendars: Calendars = NO_CALENDARS) -> Draft:
+    """Check a job and make it whole, or raise InvalidField; without its tenant, no `H` can be hashed.
+
+    `calendars` are those of the tenant that have been asked for; one that has not is UnknownCalendars, when all else is
+    in order.
+    """
     if body.depends_on:
         raise InvalidField("dependsOn", "dependencies are not available in this release", "leave it out")
     timing = Timing.of(body)
@@ -122,7 +128,7 @@ def draft_of(body: JobBody, tenant: int | None = None) -> Draft:
             raise InvalidField("endsAt", "lies before scheduleAt", "the job would never run")
     if timing.max_runs is not None and recurrence is None:
         raise InvalidField("maxRuns", "only a recurring job runs more than once", "leave it out, or add a schedule")
-    return Draft(
+    draft = Draft(
         name=_readable(body.name, "name"),
         key=None if body.key is None else check_key(body.key),
         spec=spec_of(body),
@@ -138,15 +144,19 @@ def draft_of(body: JobBody, tenant: int | None = None) -> Draft:
         catch_up=timing.catch_up_of(recurrence),
         jitter=timing.jitter_of(recurrence),
     )
+    return draft if body.calendar is None else following(draft, body.calendar, calendars)
 
 
-def drafts_of(batch: JobBatch, tenant: int | None = None) -> list[Draft]:
+def drafts_of(batch: JobBatch, tenant: int | None = None, calendars: Calendars = NO_CALENDARS) -> list[Draft]:
     """Check every job of a batch; InvalidField names the one that is wrong: `jobs[3].cronExpression`."""
+    names = {use_of(body.calendar).name for body in batch.jobs if body.calendar is not None}
+    if unknown := names - calendars.found.keys() - calendars.missing.keys():
+        raise UnknownCalendars(unknown)  # all of them at once: the answer is one question to the store
     drafts: list[Draft] = []
     keys: dict[str, int] = {}
     for index, body in enumerate(batch.jobs):
         try:
-            draft = draft_of(body, tenant)
+            draft = draft_of(body, tenant, calendars)
         except InvalidField as error:
             raise error.within(f"jobs[{index}]") from None
         if draft.key is not None and (first := keys.setdefault(draft.key, index)) != index:

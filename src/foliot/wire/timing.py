@@ -18,7 +18,7 @@ from foliot.domain.phrase import parse_phrase
 from foliot.domain.repeat import is_repeat, parse_repeat
 from foliot.domain.rrule import recurring
 from foliot.domain.rule import take_limits
-from foliot.domain.schedule import Every, Recurrence, Rrule, Steps, repeating
+from foliot.domain.schedule import Every, Plain, Rrule, Steps, repeating
 from foliot.domain.spread import is_hashed, spread
 from foliot.domain.steps import parse_step
 from foliot.domain.zone import check_zone
@@ -41,10 +41,10 @@ REPLACES: Final = {
 }
 """A job has one recurrence: which fields a new one takes the place of."""
 TAKES_ALONG: Final = {
-    "cronExpression": ("timezone", "dst"),
-    "every": ("timezone",),
-    "rrule": ("timezone", "dst"),
-    "when": ("timezone", "dst"),
+    "cronExpression": ("timezone", "dst", "calendar"),
+    "every": ("timezone", "calendar"),
+    "rrule": ("timezone", "dst", "calendar"),
+    "when": ("timezone", "dst", "calendar"),
 }
 """What means nothing any more once a field is taken away."""
 
@@ -87,7 +87,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             fields["rrule"] = take_limits(fields["rrule"], fields["timezone"] or "UTC").rest
         return cls(**fields)
 
-    def recurrence(self, seed: str | None = None) -> Recurrence | None:
+    def recurrence(self, seed: str | None = None) -> Plain | None:
         """What they ask for; none if nothing recurs. InvalidField if they contradict each other.
 
         `seed` says whose schedule it is: an `H` of its cron expression is hashed from it.
@@ -121,7 +121,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("cronExpression", "H is hashed from the job's key or name", "add one of them")
         return spread(expression, seed)
 
-    def catch_up_of(self, recurrence: Recurrence | None) -> CatchUp:
+    def catch_up_of(self, recurrence: Plain | None) -> CatchUp:
         """What becomes of late instants; the usual if nothing is said."""
         if self.catch_up is None:
             return USUAL_CATCH_UP
@@ -132,7 +132,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("catchUp.window", "must lie between 10 seconds and 31 days", 'for example "PT1H"')
         return CatchUp(Mode[self.catch_up.mode.upper()], window)
 
-    def jitter_of(self, recurrence: Recurrence | None) -> timedelta:
+    def jitter_of(self, recurrence: Plain | None) -> timedelta:
         """The window in which a job has its own place; none if nothing is said."""
         if self.jitter is None:
             return timedelta()
@@ -143,7 +143,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField("jitter", "must be longer than nothing and at most an hour", 'for example "PT10S"')
         return window
 
-    def words(self, recurrence: Recurrence | None) -> dict[str, Any]:
+    def words(self, recurrence: Plain | None) -> dict[str, Any]:
         """The same on the wire, every text in its canonical form."""
         words = self._recurrence_words(recurrence)
         if isinstance(recurrence, Cron | Steps | Rrule):
@@ -162,7 +162,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             words["jitter"] = format_duration(self.jitter_of(recurrence))
         return words
 
-    def _recurrence_words(self, recurrence: Recurrence | None) -> dict[str, Any]:
+    def _recurrence_words(self, recurrence: Plain | None) -> dict[str, Any]:
         match recurrence:
             case None:
                 return {}
