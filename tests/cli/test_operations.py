@@ -80,7 +80,7 @@ async def test_who_stops_watching_does_not_stop_the_backfill(shell: Shell, job: 
     def impatient(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(operations.time, "sleep", impatient)
+    monkeypatch.setattr(operations, "sleep", impatient)
     said = await shell("job", "backfill", job, *JANUARY, "--wait", code=1)
     assert "goes on" in said
     assert "foliot operation cancel op_" in said

@@ -1,7 +1,7 @@
 """`foliot operation …` and `foliot job backfill`: work on many runs, how far it is, calling it off."""
 
 import sys
-import time
+from time import sleep
 from typing import Any
 
 import click
@@ -99,7 +99,7 @@ def _watch(made: Operation) -> None:
     try:
         with click.progressbar(length=_to_run(made), label=made.id, file=sys.stderr, show_pos=True) as bar:
             while not made.is_over:
-                time.sleep(_LOOK)
+                sleep(_LOOK)
                 made.refresh()
                 bar.update(_ended(made) - bar.pos)
     except KeyboardInterrupt:
