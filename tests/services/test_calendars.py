@@ -7,14 +7,15 @@ from functools import partial
 import msgspec
 import pytest
 
+from calendaring import job_on_calendar, put_calendar
 from editing import changed
 from foliot.domain.calendar import Calendar
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode
 from foliot.domain.schedule import OnCalendar, canonical_key, next_fire, parse_key
-from foliot.services.insights import draft_again, job_view
+from foliot.services.insights import draft_again
 from foliot.services.recalendar import Recalendar
-from foliot.wire.calendars import CalendarBody, Calendars
+from foliot.wire.calendars import Calendars
 from foliot.wire.jobs import JobBatch, JobBody, draft_of, drafts_of
 from foliot.wire.views import JobView
 from world import World
@@ -30,26 +31,6 @@ async def recalendar(world: World):
     await duty.close()
 
 
-async def _put(world: World, name="work", tenant=None, **fields):
-    body = msgspec.convert({"timezone": "UTC", **fields}, CalendarBody)
-    return await world.calendars.put(tenant or world.tenant, name, body)
-
-
-async def _job(world: World, tenant=None, **fields) -> JobView:
-    body = msgspec.convert({"name": "report", "handler": "noop", "calendar": "work", **fields}, JobBody)
-
-    async def create(calendars: Calendars):
-        draft = draft_of(body, calendars=calendars)
-        return await world.control.create(
-            tenant or world.tenant,
-            draft,
-            render=lambda row: msgspec.json.encode(job_view("acme", row, calendars.by_digest)),
-        )
-
-    made = await world.calendars.resolving(tenant or world.tenant, create)
-    return msgspec.json.decode(made, type=JobView)
-
-
 async def _keys(world: World) -> list[str]:
     rows = await world.sql("SELECT schedule.key FROM schedule JOIN job ON job.schedule = schedule.id ORDER BY job.id")
     return [row["key"] for row in rows]
@@ -62,8 +43,8 @@ def _number(job: JobView) -> int:
 async def test_a_job_fires_when_its_calendar_allows_and_not_when_it_does_not(world: World):
     now = await world.value("SELECT clock_timestamp()")
     closed = (now + HOUR).replace(microsecond=0)
-    await _put(world, blackouts=[{"from": closed.isoformat(), "until": (closed + 5 * HOUR).isoformat()}])
-    job = await _job(world, every="PT1H", overlap="allow")
+    await put_calendar(world, blackouts=[{"from": closed.isoformat(), "until": (closed + 5 * HOUR).isoformat()}])
+    job = await job_on_calendar(world, every="PT1H", overlap="allow")
     fired = []
     for _ in range(3):
         fired.append(at := await world.next_at())
@@ -75,11 +56,13 @@ async def test_a_job_fires_when_its_calendar_allows_and_not_when_it_does_not(wor
 
 async def test_jobs_with_the_same_recurrence_and_equal_calendars_share_a_schedule_whoever_owns_them(world: World):
     other = await world.another_tenant()
-    await _put(world, holidays=["2030-12-25", "2031-01-01"])
-    await _put(world, "theirs", other, holidays=[{"date": "2031-01-01", "name": "New Year"}, {"date": "2030-12-25"}])
-    await _job(world, every="PT1H")
-    await _job(world, other, every="PT1H", calendar="theirs")
-    await _job(world, every="PT1H", calendar={"name": "work", "rule": "next"})
+    await put_calendar(world, holidays=["2030-12-25", "2031-01-01"])
+    await put_calendar(
+        world, "theirs", other, holidays=[{"date": "2031-01-01", "name": "New Year"}, {"date": "2030-12-25"}]
+    )
+    await job_on_calendar(world, every="PT1H")
+    await job_on_calendar(world, other, every="PT1H", calendar="theirs")
+    await job_on_calendar(world, every="PT1H", calendar={"name": "work", "rule": "next"})
     await world.job(every="PT1H")
     one, equal, moving, plain = await _keys(world)
     assert one == equal
@@ -87,11 +70,11 @@ async def test_jobs_with_the_same_recurrence_and_equal_calendars_share_a_schedul
 
 
 async def test_what_a_job_says_of_its_calendar_is_said_back_and_stays_through_an_edit(world: World):
-    await _put(world)
+    await put_calendar(world)
     moving = {"name": "work", "rule": "nearest"}
-    job = await _job(world, every="PT1H", calendar=moving)
+    job = await job_on_calendar(world, every="PT1H", calendar=moving)
     assert msgspec.to_builtins(job.calendar) == moving
-    assert (await _job(world, every="PT1H", calendar={"name": "work", "rule": "skip"})).calendar == "work"
+    assert (await job_on_calendar(world, every="PT1H", calendar={"name": "work", "rule": "skip"})).calendar == "work"
     known = await world.calendars._book.named(world.tenant, {"work"})
     row = await world.control.change(world.tenant, _number(job), partial(draft_again, world.tenant, calendars=known))
     assert row.timing["calendar"] == moving
@@ -100,15 +83,15 @@ async def test_what_a_job_says_of_its_calendar_is_said_back_and_stays_through_an
 
 async def test_a_name_that_does_not_exist_is_refused_with_those_that_do_the_nearest_first(world: World):
     for name in ("us-holidays", "de-holidays", "other"):
-        await _put(world, name)
+        await put_calendar(world, name)
     with pytest.raises(InvalidField) as refused:
-        await _job(world, every="PT1H", calendar="de-holiday")
+        await job_on_calendar(world, every="PT1H", calendar="de-holiday")
     assert refused.value.field == "calendar"
     assert refused.value.hint == "those that exist: de-holidays, us-holidays, other"
 
 
 async def test_a_batch_names_the_job_whose_calendar_is_unknown(world: World):
-    await _put(world)
+    await put_calendar(world)
     plain = {"name": "x", "handler": "noop", "every": 60}
     batch = msgspec.convert({"jobs": [{**plain, "calendar": "work"}, {**plain, "calendar": "werk"}]}, JobBatch)
 
@@ -122,7 +105,7 @@ async def test_a_batch_names_the_job_whose_calendar_is_unknown(world: World):
 
 async def test_a_batch_asks_once_however_many_jobs_and_names_it_has(world: World, monkeypatch: pytest.MonkeyPatch):
     for name in ("one", "two"):
-        await _put(world, name, holidays=[f"2030-01-0{len(name)}"])
+        await put_calendar(world, name, holidays=[f"2030-01-0{len(name)}"])
     asked = []
     fetch = world.database.fetch
 
@@ -142,15 +125,15 @@ async def test_a_batch_asks_once_however_many_jobs_and_names_it_has(world: World
 
 
 async def test_only_what_recurs_follows_a_calendar(world: World):
-    await _put(world)
+    await put_calendar(world)
     with pytest.raises(InvalidField, match="recurring"):
-        await _job(world, scheduleAt="2030-01-01T00:00:00Z")
+        await job_on_calendar(world, scheduleAt="2030-01-01T00:00:00Z")
 
 
 async def test_a_changed_calendar_takes_its_jobs_along_and_says_how_many_are_left(world: World, recalendar: Recalendar):
-    await _put(world, holidays=["2030-12-25"])
-    jobs = [await _job(world, every="PT24H") for _ in range(3)]
-    view, is_new = await _put(world, holidays=["2030-12-26"])
+    await put_calendar(world, holidays=["2030-12-25"])
+    jobs = [await job_on_calendar(world, every="PT24H") for _ in range(3)]
+    view, is_new = await put_calendar(world, holidays=["2030-12-26"])
     assert (view.jobs, view.pending_jobs, view.version, is_new) == (3, 3, 2, False)
     assert await recalendar.run_once() == 3
     view = await world.calendars.get(world.tenant, "work")
@@ -162,13 +145,13 @@ async def test_a_changed_calendar_takes_its_jobs_along_and_says_how_many_are_lef
 
 
 async def test_other_names_for_the_same_days_move_nobody(world: World, recalendar: Recalendar):
-    await _put(world, holidays=["2030-12-25"])
-    job = await _job(world, every="PT24H")
-    view, _ = await _put(world, holidays=[{"date": "2030-12-25", "name": "Christmas"}])
+    await put_calendar(world, holidays=["2030-12-25"])
+    job = await job_on_calendar(world, every="PT24H")
+    view, _ = await put_calendar(world, holidays=[{"date": "2030-12-25", "name": "Christmas"}])
     assert (view.version, view.pending_jobs) == (2, 0)
     assert await recalendar.run_once() == 0
     assert (await world.control.read(world.tenant, _number(job))).version == 1
-    again, _ = await _put(world, holidays=[{"date": "2030-12-25", "name": "Christmas"}])
+    again, _ = await put_calendar(world, holidays=[{"date": "2030-12-25", "name": "Christmas"}])
     assert again.version == 2
 
 
@@ -183,14 +166,14 @@ async def test_instants_up_to_the_move_follow_the_old_calendar_and_later_ones_th
     def window(first, last):
         return {"from": (past + first * HOUR).isoformat(), "until": (past + last * HOUR).isoformat()}
 
-    old, _ = await _put(world, blackouts=[window(2, 4), window(13, 16)])
-    await _job(world, every="PT1H", overlap="allow", calendar={"name": "work", "rule": rule})
+    old, _ = await put_calendar(world, blackouts=[window(2, 4), window(13, 16)])
+    await job_on_calendar(world, every="PT1H", overlap="allow", calendar={"name": "work", "rule": rule})
     (key,) = await _keys(world)
     # As if nobody had fired for ten hours.
     before = parse_key(key, await _bodies(world))
     await world.sql("UPDATE subscription SET after = $1", past)
     await world.sql("UPDATE schedule SET cursor = $1, next_at = $2", past, next_fire(before, past))
-    await _put(world, blackouts=[window(6, 8), window(18, 21)])
+    await put_calendar(world, blackouts=[window(6, 8), window(18, 21)])
     assert await recalendar.run_once() == 1
     moved_at = await world.value("SELECT max(after) FROM subscription")
     (key,) = await _keys(world)
@@ -217,10 +200,10 @@ def _fires(recurrence, after, until):
 
 
 async def test_a_scheduler_that_is_killed_in_the_middle_leaves_the_rest_to_the_next(world: World):
-    await _put(world, holidays=["2030-12-25"])
+    await put_calendar(world, holidays=["2030-12-25"])
     for _ in range(4):
-        await _job(world, every="PT24H")
-    await _put(world, holidays=["2030-12-26"])
+        await job_on_calendar(world, every="PT24H")
+    await put_calendar(world, holidays=["2030-12-26"])
     done = 0
 
     async def change(*arguments):
@@ -242,9 +225,9 @@ async def test_a_scheduler_that_is_killed_in_the_middle_leaves_the_rest_to_the_n
 
 
 async def test_two_schedulers_move_each_job_once(world: World):
-    await _put(world, holidays=["2030-12-25"])
-    jobs = [await _job(world, every="PT24H") for _ in range(6)]
-    await _put(world, holidays=["2030-12-26"])
+    await put_calendar(world, holidays=["2030-12-25"])
+    jobs = [await job_on_calendar(world, every="PT24H") for _ in range(6)]
+    await put_calendar(world, holidays=["2030-12-26"])
     duties = [Recalendar(world.database, world.control.change, draft_again) for _ in range(2)]
     await asyncio.gather(*(duty.run_once() for duty in duties))
     for duty in duties:
@@ -254,9 +237,9 @@ async def test_two_schedulers_move_each_job_once(world: World):
 
 
 async def test_a_job_that_its_owner_has_changed_meanwhile_is_left_as_it_is(world: World):
-    await _put(world, holidays=["2030-12-25"])
-    job = _number(await _job(world, every="PT24H"))
-    await _put(world, holidays=["2030-12-26"])
+    await put_calendar(world, holidays=["2030-12-25"])
+    job = _number(await job_on_calendar(world, every="PT24H"))
+    await put_calendar(world, holidays=["2030-12-26"])
 
     async def overtaken(tenant, number, edit):
         await world.control.change(tenant, number, changed(calendar=None))
@@ -271,10 +254,10 @@ async def test_a_job_that_its_owner_has_changed_meanwhile_is_left_as_it_is(world
 
 
 async def test_a_paused_job_follows_too_and_goes_on_by_the_new_calendar(world: World, recalendar: Recalendar):
-    await _put(world, holidays=["2030-12-25"])
-    job = _number(await _job(world, every="PT24H"))
+    await put_calendar(world, holidays=["2030-12-25"])
+    job = _number(await job_on_calendar(world, every="PT24H"))
     await world.control.pause(world.tenant, job)
-    await _put(world, holidays=["2030-12-26"])
+    await put_calendar(world, holidays=["2030-12-26"])
     assert await recalendar.run_once() == 1
     assert await world.status(job) == "paused"
     known = await world.calendars._book.named(world.tenant, {"work"})
@@ -284,7 +267,7 @@ async def test_a_paused_job_follows_too_and_goes_on_by_the_new_calendar(world: W
 
 
 async def test_a_draft_of_an_older_calendar_is_made_again_and_never_stored(world: World):
-    await _put(world, holidays=["2030-12-25"])
+    await put_calendar(world, holidays=["2030-12-25"])
     body = msgspec.convert({"name": "x", "handler": "noop", "every": 3600, "calendar": "work"}, JobBody)
     tries = 0
 
@@ -293,7 +276,7 @@ async def test_a_draft_of_an_older_calendar_is_made_again_and_never_stored(world
         draft = draft_of(body, calendars=calendars)
         tries += 1
         if tries == 1:  # between reading the calendar and storing the job
-            await _put(world, holidays=["2030-12-26"])
+            await put_calendar(world, holidays=["2030-12-26"])
         return await world.control.create(world.tenant, draft, render=lambda row: b"")
 
     await world.calendars.resolving(world.tenant, create)
@@ -304,19 +287,19 @@ async def test_a_draft_of_an_older_calendar_is_made_again_and_never_stored(world
 
 async def test_a_change_of_the_calendar_waits_for_jobs_that_are_being_stored(world: World, recalendar: Recalendar):
     """Otherwise the job would follow the older version for ever, and nobody would know."""
-    await _put(world, holidays=["2030-12-25"])
+    await put_calendar(world, holidays=["2030-12-25"])
     number = await world.value("SELECT id FROM calendar")
     async with world.unfinished() as owner:
         await owner.run("hold_calendars", [number])
-        changing = asyncio.create_task(_put(world, holidays=["2030-12-26"]))
+        changing = asyncio.create_task(put_calendar(world, holidays=["2030-12-26"]))
         await world.until_waiting()
         assert not changing.done()
     await changing
 
 
 async def test_a_calendar_that_jobs_follow_is_not_deleted_and_those_are_named(world: World):
-    await _put(world)
-    job = await _job(world, every="PT1H")
+    await put_calendar(world)
+    job = await job_on_calendar(world, every="PT1H")
     with pytest.raises(Conflict, match=job.job_id):
         await world.calendars.delete(world.tenant, "work")
     await world.control.cancel(world.tenant, _number(job))
@@ -327,24 +310,12 @@ async def test_a_calendar_that_jobs_follow_is_not_deleted_and_those_are_named(wo
 
 
 async def test_the_next_run_of_a_job_that_begins_later_is_the_first_that_its_calendar_allows(world: World):
-    await _put(world, businessDays=WORKDAYS)
+    await put_calendar(world, businessDays=WORKDAYS)
     timing = {"cronExpression": "0 9 * * *", "scheduleAt": "2031-03-01T00:00:00Z"}  # a Saturday
-    made = await _job(world, **timing)
+    made = await job_on_calendar(world, **timing)
     assert made.next_run_at.isoformat() == "2031-03-03T09:00:00+00:00"
     assert (await world.insights.job(world.tenant, "acme", _number(made))).next_run_at == made.next_run_at
     page = await world.insights.jobs(
         world.tenant, "acme", status=None, name=None, label=None, schedule_type=None, limit=5, cursor=None
     )
     assert [each.next_run_at for each in page.items] == [made.next_run_at]
-
-
-async def test_the_ledger_tells_the_fires_that_the_calendar_left(world: World):
-    now = await world.value("SELECT clock_timestamp()")
-    closed = (now + HOUR).replace(microsecond=0)
-    await _put(world, blackouts=[{"from": closed.isoformat(), "until": (closed + 5 * HOUR).isoformat()}])
-    job = _number(await _job(world, every="PT1H", overlap="allow"))
-    ends = {"since": None, "until": now + 8 * HOUR, "status": None, "limit": 50, "cursor": None}
-    page = await world.ledger.occurrences(world.tenant, job, **ends)
-    assert 1 <= len(page.items) <= 4
-    assert not any(closed <= each.at < closed + 5 * HOUR for each in page.items)
-    assert (await world.ledger.gaps(world.tenant, since=None, until=None, limit=5, cursor=None)).items == []

@@ -28,7 +28,7 @@ _GAPS = (
 @click.argument("job_id", metavar="JOB")
 @click.option("--since", help="From this instant on instead of for 30 days.")
 @click.option("--until", help="Up to this instant instead of now; later ones are expected.")
-@click.option("--status", help="fired, skipped, missed, due, expected or unaccounted.")
+@click.option("--status", help="fired, skipped, moved, missed, due, expected or unaccounted.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def occurrences(job_id: str, json: bool, **query: Any) -> None:

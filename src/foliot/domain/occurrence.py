@@ -1,17 +1,21 @@
 """What became of each nominal fire time of a job: the occurrence ledger, worked out from what is on record."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from itertools import islice, pairwise
+from typing import Final, NamedTuple
 
 import msgspec
 
 from foliot.domain.misfire import CatchUp, Mode
-from foliot.domain.schedule import Recurrence, next_fire
+from foliot.domain.moving import Taken
+from foliot.domain.schedule import OnCalendar, Recurrence, next_fire, taken_away
 from foliot.domain.states import State
 
 _DAY: Final = timedelta(days=1)
+_SAMPLE: Final = 4
+"""Fires from which the distance between two is guessed."""
 
 
 class Fate(StrEnum):
@@ -19,6 +23,8 @@ class Fate(StrEnum):
 
     FIRED = "fired"
     SKIPPED = "skipped"
+    MOVED = "moved"
+    """The calendar gave it another time, which is listed as well and has a fate of its own."""
     MISSED = "missed"
     DUE = "due"
     """It has come, and whoever fires has yet to deal with it."""
@@ -92,12 +98,43 @@ def _why(at: datetime, catch_up: CatchUp, firing: Firing) -> str:
     return "it came up late, and a later one took its place"
 
 
-def newest_first(recurrence: Recurrence, after: datetime, until: datetime) -> Iterator[datetime]:
-    """All fires in (after, until], from the last to the first: found forwards, in windows that go back and grow."""
+def by_calendar(taken: Taken, schedule: int, owned: Sequence[Stretch], known_from: datetime) -> Occurrence:
+    """Tell the fate of an instant of a schedule that its calendar took away.
+
+    `owned` are the job's stretches, also those around the time it moved to; older ones than `known_from` are forgotten.
+    """
+    at, moved_to = taken
+    if moved_to is None:
+        return Occurrence(at=at, fate=Fate.SKIPPED, reason="the calendar is closed then")
+    moved = f"the calendar moved it to {moved_to.isoformat().replace('+00:00', 'Z')}"
+    there = next((each for each in owned if each.schedule == schedule and each.after < moved_to <= each.until), None)
+    if moved_to <= known_from or (there is not None and not there.paused):
+        return Occurrence(at=at, fate=Fate.MOVED, reason=moved)
+    if there is not None:
+        why = "when the job is paused"
+    else:
+        why = "before the job had this schedule" if moved_to < at else "when the job has this schedule no more"
+    return Occurrence(at=at, fate=Fate.SKIPPED, reason=f"{moved}, {why}")
+
+
+class Nominal(NamedTuple):
+    """A fire time; `taken` says what the calendar made of it, if it does not fire then."""
+
+    at: datetime
+    taken: Taken | None = None
+
+
+def newest_first(recurrence: Recurrence, after: datetime, until: datetime) -> Iterator[Nominal]:
+    """All nominal instants in (after, until] and all to which some were moved, from the last to the first.
+
+    Found forwards, in windows that go back and grow.
+    """
     width, end = _period(recurrence, until) * 64, until
     while end > after:
         start = after if end - after <= width else end - width
-        yield from reversed(list(_between(recurrence, start, end)))
+        found = {each.nominal: Nominal(each.nominal, each) for each in taken_away(recurrence, start, end)}
+        found |= {fire: Nominal(fire) for fire in _between(recurrence, start, end)}
+        yield from sorted(found.values(), key=lambda each: each.at, reverse=True)
         end, width = start, width * 2
 
 
@@ -108,7 +145,8 @@ def _between(recurrence: Recurrence, after: datetime, until: datetime) -> Iterat
 
 
 def _period(recurrence: Recurrence, near: datetime) -> timedelta:
-    """About the time between two fires."""
-    first = next_fire(recurrence, near)
-    second = None if first is None else next_fire(recurrence, first)
-    return _DAY if first is None or second is None else second - first
+    """About the time between two nominal instants, rather too short than too long: a window is looked at in one go."""
+    # Without its calendar: between two fires there may be any number of instants that it took away.
+    nominal = recurrence.recurrence if isinstance(recurrence, OnCalendar) else recurrence
+    fires = islice(_between(nominal, near, datetime.max.replace(tzinfo=near.tzinfo)), _SAMPLE)
+    return min((later - earlier for earlier, later in pairwise(fires)), default=_DAY)

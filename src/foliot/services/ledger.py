@@ -8,12 +8,21 @@ from typing import Final
 
 import msgspec
 
-from foliot.domain.calendar import Calendar
+from foliot.domain.calendar import LOOKOUT, Calendar
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import encode, first_id_at
 from foliot.domain.jitter import LONGEST as LONGEST_JITTER
 from foliot.domain.misfire import GRACE
-from foliot.domain.occurrence import Fate, Firing, Occurrence, Stretch, newest_first, occurrence
+from foliot.domain.occurrence import (
+    Fate,
+    Firing,
+    Nominal,
+    Occurrence,
+    Stretch,
+    by_calendar,
+    newest_first,
+    occurrence,
+)
 from foliot.domain.schedule import gap, parse_key
 from foliot.domain.states import STATUS_OF
 from foliot.store import ledger, reading
@@ -22,6 +31,7 @@ from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
 from foliot.store.ledger import GapRow, Record
 from foliot.wire.codec import rfc3339
+from foliot.wire.timing import EARLIEST, LATEST
 from foliot.wire.views import GapView, OccurrenceView, Page
 
 KEPT: Final = timedelta(days=30)
@@ -30,7 +40,10 @@ MOST_LOOKED_AT: Final = 10_000
 """Instants that one call looks at while it searches for those of a fate; the page's cursor goes on from there."""
 _BATCH: Final = 500
 _MARGIN: Final = timedelta(minutes=1)
+_FARTHEST: Final = 2 * LOOKOUT
+"""A calendar moves a run from a day off to another day, and from there to the edge of a blackout."""
 _LAST_SCHEDULE: Final = 2**63 - 1
+_Owned = tuple[Nominal, Stretch]
 
 
 class Ledger:
@@ -58,15 +71,18 @@ class Ledger:
                 raise NotFound("there is no such job")
             now = await clock(connection)
             end = until or now if cursor is None else _instant(cursor) - datetime.resolution
-            owned = await ledger.stretches(connection, job, max(since or now - KEPT, now - KEPT), end)
+            start = max(since or now - KEPT, now - KEPT)
+            # As far around as calendars move runs: whether one took place depends on who owned the time it moved to.
+            owned = await ledger.stretches(connection, job, start - _FARTHEST, end + _FARTHEST)
             calendars = await self._calendars.learn(partial(fetch_on, connection), [key for key, _ in owned])
-            instants = _instants(owned, calendars)
+            stretches = [stretch for _, stretch in owned]
+            instants = _instants(owned, calendars, start, end)
             found: list[Occurrence] = []
             last, looked = end, 0
             while len(found) <= limit and looked < MOST_LOOKED_AT and (batch := list(islice(instants, _BATCH))):
-                told = await self._tell(connection, job, batch, now)
+                told = await self._tell(connection, job, batch, stretches, now)
                 found += [each for each in told if wanted is None or each.fate is wanted]
-                last, looked = batch[-1][0], looked + len(batch)
+                last, looked = batch[-1][0].at, looked + len(batch)
         if len(found) > limit:
             return Page([_view(each) for each in found[:limit]], rfc3339(found[limit - 1].at))
         return Page([_view(each) for each in found], rfc3339(last) if looked >= MOST_LOOKED_AT else None)
@@ -87,15 +103,15 @@ class Ledger:
         )
 
     async def _tell(
-        self, connection: Connection, job: int, batch: Sequence[tuple[datetime, Stretch]], now: datetime
+        self, connection: Connection, job: int, batch: Sequence[_Owned], owned: Sequence[Stretch], now: datetime
     ) -> list[Occurrence]:
         records: dict[int, list[Record]] = {}
         for schedule, group in groupby(batch, key=lambda each: each[1].schedule):
-            instants = [at for at, _ in group]
+            instants = [each.at for each, _ in group]
             records[schedule] = records.get(schedule, []) + await ledger.firings_of(
                 connection, schedule, instants[-1], instants[0]
             )
-        spans = [(batch[-1][0] - _MARGIN, batch[0][0] + GRACE + LONGEST_JITTER + _MARGIN)]
+        spans = [(batch[-1][0].at - _MARGIN, batch[0][0].at + GRACE + LONGEST_JITTER + _MARGIN)]
         spans += [
             (record.firing.opened_at - _MARGIN, record.closed_at + _MARGIN)
             for found in records.values()
@@ -103,23 +119,26 @@ class Ledger:
             if record.firing.late
         ]
         ids = [(first_id_at(low), first_id_at(high)) for low, high in spans]
-        every = [at for at, _ in batch]
+        every = [each.at for each, _ in batch]
         runs = await ledger.traces(connection, job, every, ids)
         filled = await ledger.filled_back(connection, job, every)
         told = [
             occurrence(at, stretch, runs.get(at), _covering(records.get(stretch.schedule, ()), at), now)
-            for at, stretch in batch
+            if taken is None
+            else by_calendar(taken, stretch.schedule, owned, now - KEPT)
+            for (at, taken), stretch in batch
         ]
         return [msgspec.structs.replace(each, filled_back=filled.get(each.at)) for each in told]
 
 
 def _instants(
-    owned: Sequence[tuple[str, Stretch]], calendars: Mapping[str, Calendar]
-) -> Iterator[tuple[datetime, Stretch]]:
+    owned: Sequence[tuple[str, Stretch]], calendars: Mapping[str, Calendar], since: datetime, until: datetime
+) -> Iterator[_Owned]:
+    """The instants in (since, until], newest first, each with the stretch that has it."""
     for key, stretch in owned:
         recurrence = parse_key(key, calendars)
-        for at in newest_first(recurrence, stretch.after, stretch.until):
-            yield at, stretch
+        for each in newest_first(recurrence, max(stretch.after, since), min(stretch.until, until)):
+            yield each, stretch
 
 
 def _covering(records: Sequence[Record], at: datetime) -> Firing | None:
@@ -167,7 +186,7 @@ def _instant(text: str) -> datetime:
         found = datetime.fromisoformat(text)
     except ValueError:
         found = None
-    if found is None or found.tzinfo is None:
+    if found is None or found.tzinfo is None or not EARLIEST <= found <= LATEST:
         raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
     return found
 
