@@ -32,6 +32,7 @@ from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
+from foliot.services.rezone import Rezone
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.services.upkeep import Housekeeper
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 LEASE: Final = timedelta(seconds=3)
 HEARTBEAT: Final = timedelta(seconds=1)
+ZONE_DATA: Final = "2026a"
+"""The same on every machine, so that a seed means the same on every machine."""
 RESTART: Final = (0.2, 2.0)
 """Seconds that a process which ended by itself takes to be back."""
 GROUPS: Final = ("http", "fn:quick", "fn:slow", "fn:flaky", "fn:stuck")
@@ -228,6 +231,8 @@ class SchedulerNode(Node):
             control = Control(database, SpecBook(database), hints.give)
             recalendar = Recalendar(database, control.change, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
+            rezone = Rezone(database, ZONE_DATA)
+            group.create_task(repeat(rezone, stop, asyncio.Event(), wake_firer.set, chance))
             group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), nothing, chance))
 
 

@@ -17,6 +17,7 @@ from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
 from foliot.services.membership import Membership
 from foliot.services.tenants import Tenants
+from foliot.store import zones
 from foliot.store.database import Database
 from sdk.serving import Served
 from world import World
@@ -156,6 +157,19 @@ async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, data
     await membership.run_once()
     assert "here:7 looks after 256 of 256 shards (epoch 1)" in await shell("doctor")
     await membership.close()
+
+
+async def test_the_doctor_says_which_time_zone_data_is_here_and_which_the_schedulers_go_by(
+    shell: Shell, dsn: str, database: Database
+):
+    shell.environment["FOLIOT_DATABASE_URL"] = dsn
+    assert "no scheduler has recorded one yet" in await shell("doctor")
+    await zones.record(database, "1999a", 0)
+    assert "; the schedulers go by 1999a" in await shell("doctor")
+    await zones.record(database, "2999a", 0)
+    said = await shell("doctor", code=1)
+    assert "; the schedulers go by 2999a" in said
+    assert "upgrade the time zone data of this machine" in said
 
 
 async def test_the_doctor_finds_a_clock_that_was_set_back(shell: Shell, dsn: str, database: Database):

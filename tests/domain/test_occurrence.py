@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 from itertools import islice
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,8 +79,13 @@ def test_the_newest_of_many_are_found_without_looking_at_all(monkeypatch):
     assert looked < 5_000
 
 
-def _stretch(after, until, *, schedule=1, paused=False):
-    return Stretch(schedule=schedule, after=after, until=until, cursor=until, paused=paused, catch_up=USUAL)
+WEEKDAYS = (0, 1, 2, 3, 4)
+DAILY = Cron("0 9 * * *")
+WORK = OnCalendar(DAILY, Calendar("UTC", WEEKDAYS), "next")
+
+
+def _stretch(after, until, *, schedule=1, paused=False, recurrence=WORK):
+    return recurrence, Stretch(schedule=schedule, after=after, until=until, cursor=until, paused=paused, catch_up=USUAL)
 
 
 def _told(moved_to, *owned, known_from=BEGIN):
@@ -97,9 +103,21 @@ def test_what_it_moved_is_moved_if_the_same_schedule_has_that_time_too():
     assert _told(MONDAY, _stretch(BEGIN, SATURDAY), _stretch(SATURDAY, MONDAY + DAY)) == moved
 
 
+@pytest.mark.parametrize(
+    ("holiday", "goal"), [(date(2026, 12, 25), "2026-11-09T09:00:00Z"), (date(2026, 11, 9), "2026-11-10T09:00:00Z")]
+)
+def test_what_a_changed_calendar_moves_too_is_told_where_that_one_moved_it(holiday, goal):
+    changed = OnCalendar(DAILY, Calendar("UTC", WEEKDAYS, (holiday,)), "next")
+    later = _stretch(SATURDAY + HOUR, MONDAY + 5 * DAY, schedule=2, recurrence=changed)
+    for moved_to in (MONDAY, None):
+        told = _told(moved_to, later, _stretch(BEGIN, SATURDAY + HOUR))
+        assert told == (Fate.MOVED, f"the calendar moved it to {goal}")
+
+
 def test_what_it_moved_to_where_the_job_does_not_run_is_skipped_and_says_why():
+    half_past = _stretch(SATURDAY + HOUR, MONDAY + DAY, schedule=2, recurrence=Cron("30 9 * * *"))
     reasons = [
-        _told(MONDAY, _stretch(BEGIN, SATURDAY + HOUR), _stretch(SATURDAY + HOUR, MONDAY + DAY, schedule=2)),
+        _told(MONDAY, _stretch(BEGIN, SATURDAY + HOUR), half_past),
         _told(MONDAY, _stretch(BEGIN, SATURDAY + HOUR), _stretch(SATURDAY + HOUR, MONDAY, paused=True)),
         _told(SATURDAY - DAY, _stretch(SATURDAY - HOUR, MONDAY)),
     ]

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresError, find_binaries
 from foliot.kit.settings import Settings, client_file
-from foliot.kit.zonedata import zone_data
+from foliot.kit.zonedata import UNKNOWN, zone_data
 
 TOLERATED: Final = timedelta(seconds=5)
 """By which the database's clock may be behind what it has told before."""
@@ -22,9 +22,10 @@ class Finding(NamedTuple):
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    findings = [_python(), _zones(), _programs(settings), _home(settings)]
-    findings.append(await _guarded("database", lambda: _database(settings)))
-    if findings[-1].ok:
+    database = await _guarded("database", lambda: _database(settings))
+    zones = await _guarded("time zones", lambda: _recorded_zones(settings)) if database.ok else _zones()
+    findings = [_python(), zones, _programs(settings), _home(settings), database]
+    if database.ok:
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
     findings.append(await _guarded("api", _api))
     return findings
@@ -48,6 +49,30 @@ def _zones() -> Finding:
     found = zone_data()
     hint = "install the package tzdata, or the system's" if found.source == "nowhere" else ""
     return Finding("time zones", ok=not hint, detail=f"{found.version} in {found.source}", hint=hint)
+
+
+async def _recorded_zones(settings: Settings) -> str:
+    """What this machine has beside what the schedulers go by."""
+    from foliot.cli.compose import dsn_of
+    from foliot.store import zones
+    from foliot.store.database import Database
+
+    here = _zones()
+    if not here.ok:
+        raise FoliotError(here.detail, here.hint)
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        recorded = await zones.latest(database)
+    finally:
+        await database.close()
+    if recorded is None:
+        return f"{here.detail}; no scheduler has recorded one yet"
+    if zone_data().version not in {UNKNOWN, recorded.version} and zone_data().version < recorded.version:
+        raise FoliotError(
+            f"{here.detail}; the schedulers go by {recorded.version}",
+            "upgrade the time zone data of this machine, and restart what runs on it",
+        )
+    return f"{here.detail}; the schedulers go by {recorded.version}"
 
 
 def _programs(settings: Settings) -> Finding:

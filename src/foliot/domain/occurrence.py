@@ -10,7 +10,7 @@ import msgspec
 
 from foliot.domain.misfire import CatchUp, Mode
 from foliot.domain.moving import Taken
-from foliot.domain.schedule import OnCalendar, Recurrence, next_fire, taken_away
+from foliot.domain.schedule import OnCalendar, Recurrence, destination_of, next_fire, taken_away
 from foliot.domain.states import State
 
 _DAY: Final = timedelta(days=1)
@@ -98,23 +98,42 @@ def _why(at: datetime, catch_up: CatchUp, firing: Firing) -> str:
     return "it came up late, and a later one took its place"
 
 
-def by_calendar(taken: Taken, schedule: int, owned: Sequence[Stretch], known_from: datetime) -> Occurrence:
+Owned = tuple[Recurrence, Stretch]
+
+
+def by_calendar(taken: Taken, schedule: int, owned: Sequence[Owned], known_from: datetime) -> Occurrence:
     """Tell the fate of an instant of a schedule that its calendar took away.
 
-    `owned` are the job's stretches, also those around the time it moved to; older ones than `known_from` are forgotten.
+    `owned` is what the job has had, also around the time it moved to; what was before `known_from` may be forgotten.
     """
     at, moved_to = taken
+    if (goal := _landing(taken, schedule, owned)) is not None:
+        return Occurrence(at=at, fate=Fate.MOVED, reason=_moved(goal))
     if moved_to is None:
         return Occurrence(at=at, fate=Fate.SKIPPED, reason="the calendar is closed then")
-    moved = f"the calendar moved it to {moved_to.isoformat().replace('+00:00', 'Z')}"
-    there = next((each for each in owned if each.schedule == schedule and each.after < moved_to <= each.until), None)
-    if moved_to <= known_from or (there is not None and not there.paused):
-        return Occurrence(at=at, fate=Fate.MOVED, reason=moved)
-    if there is not None:
+    if moved_to <= known_from:
+        return Occurrence(at=at, fate=Fate.MOVED, reason=_moved(moved_to))
+    if any(each.paused and each.schedule == schedule and each.after < moved_to <= each.until for _, each in owned):
         why = "when the job is paused"
     else:
         why = "before the job had this schedule" if moved_to < at else "when the job has this schedule no more"
-    return Occurrence(at=at, fate=Fate.SKIPPED, reason=f"{moved}, {why}")
+    return Occurrence(at=at, fate=Fate.SKIPPED, reason=f"{_moved(moved_to)}, {why}")
+
+
+def _landing(taken: Taken, schedule: int, owned: Sequence[Owned]) -> datetime | None:
+    """When the run took place after all: where some definition of the job sends it, and has that time itself."""
+    goals = {schedule: taken.moved_to}
+    for recurrence, stretch in sorted(owned, key=lambda each: each[1].schedule != schedule):
+        if stretch.schedule not in goals:
+            goals[stretch.schedule] = destination_of(recurrence, taken.nominal)
+        goal = goals[stretch.schedule]
+        if goal is not None and not stretch.paused and stretch.after < goal <= stretch.until:
+            return goal
+    return None
+
+
+def _moved(to: datetime) -> str:
+    return f"the calendar moved it to {to.isoformat().replace('+00:00', 'Z')}"
 
 
 class Nominal(NamedTuple):

@@ -14,7 +14,7 @@ from foliot.domain.calendar import Calendar
 from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
-from foliot.domain.moving import Rule, Taken, next_allowed, taken
+from foliot.domain.moving import Rule, Taken, destination, next_allowed, taken
 from foliot.domain.rrule import Rrule, rule_fires_after
 from foliot.domain.rule import parse_rule
 from foliot.domain.steps import Step, Steps, next_step, parse_step
@@ -29,12 +29,14 @@ __all__ = [
     "Steps",
     "calendar_of",
     "canonical_key",
+    "destination_of",
     "gap",
     "next_fire",
     "parse_key",
     "repeating",
     "taken_away",
     "zone_of",
+    "zones_of",
 ]
 
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
@@ -88,6 +90,12 @@ def zone_of(recurrence: Recurrence) -> ZoneInfo:
     return ZoneInfo("UTC" if isinstance(recurrence, Every) else recurrence.timezone)
 
 
+def zones_of(recurrence: Recurrence) -> frozenset[str]:
+    """The zones whose rules decide when it fires, its calendar's too; none if elapsed time alone does."""
+    own = {zone_of(recurrence).key}
+    return frozenset(own | {recurrence.calendar.timezone} if isinstance(recurrence, OnCalendar) else own) - {"UTC"}
+
+
 def _not_between() -> InvalidField:
     return InvalidField("every", "must lie between one second and 366 days", 'for example "PT90S"')
 
@@ -124,6 +132,14 @@ def taken_away(recurrence: Recurrence, after: datetime, until: datetime) -> Iter
     if isinstance(recurrence, OnCalendar):
         following = partial(next_fire, recurrence.recurrence)
         yield from taken(following, recurrence.calendar, recurrence.rule, after, until)
+
+
+def destination_of(recurrence: Recurrence, nominal: datetime) -> datetime | None:
+    """When the run of an instant takes place, if it is one of the recurrence's and takes place at all."""
+    plain = recurrence.recurrence if isinstance(recurrence, OnCalendar) else recurrence
+    if next_fire(plain, nominal - datetime.resolution) != nominal:
+        return None
+    return destination(recurrence.calendar, recurrence.rule, nominal) if isinstance(recurrence, OnCalendar) else nominal
 
 
 def gap(recurrence: Recurrence, after: datetime, until: datetime, most: int = 100_000) -> Gap | None:

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
 
+UNKNOWN: Final = "unknown"
 _PROBE: Final = Path("Europe", "London")
 """A zone that every installation has."""
 _VERSION: Final = re.compile(r"\d{4}[a-z]+")
@@ -28,7 +29,7 @@ def zone_data() -> ZoneData:
     try:
         package = import_module("tzdata")
     except ImportError:
-        return ZoneData("unknown", "nowhere")
+        return ZoneData(UNKNOWN, "nowhere")
     return ZoneData(package.IANA_VERSION, "the package tzdata")
 
 
@@ -42,4 +43,4 @@ def _version_in(folder: Path) -> str:
             continue
         if found:
             return found[0]
-    return "unknown"
+    return UNKNOWN

@@ -18,6 +18,7 @@ from foliot.domain.occurrence import (
     Firing,
     Nominal,
     Occurrence,
+    Owned,
     Stretch,
     by_calendar,
     newest_first,
@@ -43,7 +44,7 @@ _MARGIN: Final = timedelta(minutes=1)
 _FARTHEST: Final = 2 * LOOKOUT
 """A calendar moves a run from a day off to another day, and from there to the edge of a blackout."""
 _LAST_SCHEDULE: Final = 2**63 - 1
-_Owned = tuple[Nominal, Stretch]
+_Instant = tuple[Nominal, Stretch]
 
 
 class Ledger:
@@ -73,14 +74,14 @@ class Ledger:
             end = until or now if cursor is None else _instant(cursor) - datetime.resolution
             start = max(since or now - KEPT, now - KEPT)
             # As far around as calendars move runs: whether one took place depends on who owned the time it moved to.
-            owned = await ledger.stretches(connection, job, start - _FARTHEST, end + _FARTHEST)
-            calendars = await self._calendars.learn(partial(fetch_on, connection), [key for key, _ in owned])
-            stretches = [stretch for _, stretch in owned]
-            instants = _instants(owned, calendars, start, end)
+            rows = await ledger.stretches(connection, job, start - _FARTHEST, end + _FARTHEST)
+            calendars = await self._calendars.learn(partial(fetch_on, connection), [key for key, _ in rows])
+            owned = [(parse_key(key, calendars), stretch) for key, stretch in rows]
+            instants = _instants(owned, start, end)
             found: list[Occurrence] = []
             last, looked = end, 0
             while len(found) <= limit and looked < MOST_LOOKED_AT and (batch := list(islice(instants, _BATCH))):
-                told = await self._tell(connection, job, batch, stretches, now)
+                told = await self._tell(connection, job, batch, owned, now)
                 found += [each for each in told if wanted is None or each.fate is wanted]
                 last, looked = batch[-1][0].at, looked + len(batch)
         if len(found) > limit:
@@ -103,7 +104,7 @@ class Ledger:
         )
 
     async def _tell(
-        self, connection: Connection, job: int, batch: Sequence[_Owned], owned: Sequence[Stretch], now: datetime
+        self, connection: Connection, job: int, batch: Sequence[_Instant], owned: Sequence[Owned], now: datetime
     ) -> list[Occurrence]:
         records: dict[int, list[Record]] = {}
         for schedule, group in groupby(batch, key=lambda each: each[1].schedule):
@@ -131,12 +132,9 @@ class Ledger:
         return [msgspec.structs.replace(each, filled_back=filled.get(each.at)) for each in told]
 
 
-def _instants(
-    owned: Sequence[tuple[str, Stretch]], calendars: Mapping[str, Calendar], since: datetime, until: datetime
-) -> Iterator[_Owned]:
+def _instants(owned: Sequence[Owned], since: datetime, until: datetime) -> Iterator[_Instant]:
     """The instants in (since, until], newest first, each with the stretch that has it."""
-    for key, stretch in owned:
-        recurrence = parse_key(key, calendars)
+    for recurrence, stretch in owned:
         for each in newest_first(recurrence, max(stretch.after, since), min(stretch.until, until)):
             yield each, stretch
 
