@@ -229,7 +229,7 @@ class SchedulerNode(Node):
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
             control = Control(database, SpecBook(database), hints.give)
-            recalendar = Recalendar(database, control.change, draft_again)
+            recalendar = Recalendar(database, control.move, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
             rezone = Rezone(database, ZONE_DATA)
             group.create_task(repeat(rezone, stop, asyncio.Event(), wake_firer.set, chance))

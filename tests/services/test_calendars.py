@@ -26,7 +26,7 @@ WORKDAYS = ("MON", "TUE", "WED", "THU", "FRI")
 
 @pytest.fixture
 async def recalendar(world: World):
-    duty = Recalendar(world.database, world.control.change, draft_again)
+    duty = Recalendar(world.database, world.control.move, draft_again)
     yield duty
     await duty.close()
 
@@ -199,26 +199,29 @@ def _fires(recurrence, after, until):
         yield after
 
 
-async def test_a_scheduler_that_is_killed_in_the_middle_leaves_the_rest_to_the_next(world: World):
+async def test_a_scheduler_that_is_killed_in_the_middle_leaves_the_rest_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("foliot.services.recalendar.CHUNK", 2)
     await put_calendar(world, holidays=["2030-12-25"])
     for _ in range(4):
         await job_on_calendar(world, every="PT24H")
     await put_calendar(world, holidays=["2030-12-26"])
     done = 0
 
-    async def change(*arguments):
+    async def move(*arguments):
         nonlocal done
-        if done == 2:
+        if done:
             raise asyncio.CancelledError
-        done += 1
-        return await world.control.change(*arguments)
+        done += await world.control.move(*arguments)
+        return done
 
-    dying = Recalendar(world.database, change, draft_again)
+    dying = Recalendar(world.database, move, draft_again)
     with pytest.raises(asyncio.CancelledError):
         await dying.run_once()
     await dying.close()
     assert (await world.calendars.get(world.tenant, "work")).pending_jobs == 2
-    next_one = Recalendar(world.database, world.control.change, draft_again)
+    next_one = Recalendar(world.database, world.control.move, draft_again)
     assert await next_one.run_once() == 2
     await next_one.close()
     assert await world.value("SELECT followed = version FROM calendar")
@@ -228,7 +231,7 @@ async def test_two_schedulers_move_each_job_once(world: World):
     await put_calendar(world, holidays=["2030-12-25"])
     jobs = [await job_on_calendar(world, every="PT24H") for _ in range(6)]
     await put_calendar(world, holidays=["2030-12-26"])
-    duties = [Recalendar(world.database, world.control.change, draft_again) for _ in range(2)]
+    duties = [Recalendar(world.database, world.control.move, draft_again) for _ in range(2)]
     await asyncio.gather(*(duty.run_once() for duty in duties))
     for duty in duties:
         await duty.close()
@@ -241,9 +244,9 @@ async def test_a_job_that_its_owner_has_changed_meanwhile_is_left_as_it_is(world
     job = _number(await job_on_calendar(world, every="PT24H"))
     await put_calendar(world, holidays=["2030-12-26"])
 
-    async def overtaken(tenant, number, edit):
-        await world.control.change(tenant, number, changed(calendar=None))
-        return await world.control.change(tenant, number, edit)
+    async def overtaken(tenant, numbers, redraft):
+        await world.control.change(tenant, numbers[0], changed(calendar=None))
+        return await world.control.move(tenant, numbers, redraft)
 
     duty = Recalendar(world.database, overtaken, draft_again)
     assert await duty.run_once() == 0
@@ -251,6 +254,39 @@ async def test_a_job_that_its_owner_has_changed_meanwhile_is_left_as_it_is(world
     row = await world.control.read(world.tenant, job)
     assert (row.version, "calendar" in row.timing) == (2, False)
     assert (await world.calendars.get(world.tenant, "work")).jobs == 0
+
+
+async def test_of_many_that_are_moved_at_once_the_one_that_is_changed_at_that_moment_stays(
+    world: World, recalendar: Recalendar
+):
+    await put_calendar(world, holidays=["2030-12-25"])
+    jobs = [_number(await job_on_calendar(world, every="PT24H")) for _ in range(3)]
+    await put_calendar(world, holidays=["2030-12-26"])
+    async with world.unfinished() as owner:
+        await owner.run("lock_job", world.tenant, jobs[1])
+        moving = asyncio.create_task(recalendar.run_once())
+        await world.until_waiting()
+        await owner.execute("UPDATE job SET version = version + 1 WHERE id = $1", jobs[1])
+    assert await moving == 2
+    assert not await world.value("SELECT followed = version FROM calendar")
+    assert await recalendar.run_once() == 1
+    assert len({*await _keys(world)}) == 1
+    assert await world.count("subscription") == 3
+
+
+async def test_what_is_moved_keeps_all_but_its_schedule(world: World, recalendar: Recalendar):
+    await put_calendar(world, holidays=["2030-12-25"])
+    fields = {"every": "PT24H", "key": "mine", "labels": {"team": "x"}, "maxRuns": 7, "jitter": "PT5M"}
+    job = _number(await job_on_calendar(world, **fields, catchUp={"mode": "all", "window": "PT6H"}, overlap="allow"))
+    kept = (
+        "SELECT name, kind, gate, timing, labels, runs_left, calendar, key, job.payload, s.payload, job.spec, s.spec,"
+        " s.tenant, s.exclusive, until, closed, catch_up, catch_up_window, phase, counted"
+        " FROM job JOIN subscription s ON s.job = job.id WHERE job.id = $1"
+    )
+    before = await world.sql(kept, job)
+    await put_calendar(world, holidays=["2030-12-26"])
+    assert await recalendar.run_once() == 1
+    assert await world.sql(kept, job) == before
 
 
 async def test_a_paused_job_follows_too_and_goes_on_by_the_new_calendar(world: World, recalendar: Recalendar):

@@ -81,7 +81,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
 
 def _recalendar(database: Database, hints: Hints) -> Recalendar:
     control = Control(database, SpecBook(database), hints.give)
-    return Recalendar(database, control.change, draft_again)
+    return Recalendar(database, control.move, draft_again)
 
 
 async def repeat(

@@ -1,6 +1,6 @@
 """Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.job import Draft, Gate, Kind
@@ -8,7 +8,7 @@ from foliot.kit.signals import DUE
 from foliot.store import calendars, jobs
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import Definition, Standing
-from foliot.store.reading import JobRow, find_job, find_job_by_key
+from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
 from foliot.store.specs import SpecBook, SpecRef
 from foliot.store.submission import Answer, NewRun, Once, first_answer, plan, recall, remember
 
@@ -128,6 +128,21 @@ class Control:
         self._hint(DUE)
         return after
 
+    async def move(self, tenant: int, numbers: Sequence[int], redraft: Callable[[JobRow], Draft | None]) -> int:
+        """Give recurring jobs the schedules that `redraft` says, from this instant on, and nothing else; how many.
+
+        One transaction for all. Jobs that somebody else changes at the same moment stay as they are, and so do those of
+        which `redraft` makes nothing.
+        """
+        rows = {row.id: row for row in await find_jobs(self._database, tenant, numbers)}
+        drafts = {job: draft for job, row in rows.items() if (draft := redraft(row)) is not None}
+        if not drafts:
+            return 0
+        async with self._database.transaction() as connection:
+            moved = await self._move(connection, tenant, {job: rows[job] for job in drafts}, drafts)
+        self._hint(DUE)
+        return moved
+
     async def pause(self, tenant: int, job: int) -> JobRow:
         """Nothing of this job becomes ready any more; what a worker already holds goes on."""
         async with self._database.transaction() as connection:
@@ -135,7 +150,7 @@ class Control:
             _refuse_if_over(standing)
             if standing.gate is Gate.OPEN:
                 await jobs.set_gate(connection, tenant, job, Gate.PAUSED, standing.now)
-                await jobs.unsubscribe(connection, job, standing.now, closed=True)
+                await jobs.unsubscribe(connection, [job], standing.now, closed=True)
                 await jobs.block_runs(connection, job)
             return await self._read(connection, tenant, job)
 
@@ -151,7 +166,7 @@ class Control:
                     continue
                 _refuse_if_over(standing)
                 if standing.gate is Gate.PAUSED:
-                    await jobs.record_pause(connection, job, standing.now)
+                    await jobs.record_pause(connection, [job], standing.now)
                     await jobs.set_gate(connection, tenant, job, Gate.OPEN, standing.now)
                     if before.schedule is not None:
                         await jobs.subscribe(connection, {job: draft}, locked.values(), standing.now)
@@ -168,9 +183,9 @@ class Control:
         async with self._database.transaction() as connection:
             standing = await self._lock(connection, tenant, job)
             if standing.gate is not Gate.CANCELLED:
-                await jobs.record_pause(connection, job, standing.now)
+                await jobs.record_pause(connection, [job], standing.now)
                 await jobs.set_gate(connection, tenant, job, Gate.CANCELLED, standing.now)
-                await jobs.unsubscribe(connection, job, standing.now, closed=True)
+                await jobs.unsubscribe(connection, [job], standing.now, closed=True)
                 await jobs.cancel_runs(connection, job, standing.run)
             return await self._read(connection, tenant, job)
 
@@ -226,8 +241,8 @@ class Control:
             # Its instant has been.
             await jobs.update_job(connection, Definition(before.id, spec, draft, None, standing.run), now)
             return True
-        await jobs.record_pause(connection, before.id, now)
-        await jobs.unsubscribe(connection, before.id, now, closed=False)
+        await jobs.record_pause(connection, [before.id], now)
+        await jobs.unsubscribe(connection, [before.id], now, closed=False)
         if standing.run is not None and standing.ended_state is None:
             await self._take_back(connection, standing.run)
         run = (await jobs.draw_ids(connection, 1))[0] if draft.kind is Kind.ONE_TIME else None
@@ -239,6 +254,31 @@ class Control:
         if schedule is not None and standing.gate is Gate.OPEN:
             await jobs.subscribe(connection, {before.id: draft}, [locked[schedule]], now)
         return True
+
+    async def _move(
+        self, connection: Connection, tenant: int, before: Mapping[int, JobRow], drafts: Mapping[int, Draft]
+    ) -> int:
+        await calendars.follow(connection, list(drafts.values()))
+        found, _ = await jobs.find_schedules(connection, list(drafts.values()))
+        targets = {job: schedule for job, schedule in zip(drafts, found, strict=True) if schedule is not None}
+        locked = await jobs.lock_schedules(connection, [*targets.values(), *(row.schedule for row in before.values())])
+        mine = [
+            each
+            for each in await jobs.lock_jobs(connection, tenant, list(targets))
+            if each.version == before[each.id].version and each.gate is not Gate.CANCELLED
+        ]
+        if not mine:
+            return 0
+        # As with a single edit: never before an instant that an old definition has had.
+        cursors = (locked[schedule]["cursor"] for each in mine if (schedule := before[each.id].schedule) in locked)
+        now = max([mine[-1].now, *cursors])
+        numbers = [each.id for each in mine]
+        await jobs.record_pause(connection, numbers, now)
+        await jobs.unsubscribe(connection, numbers, now, closed=False)
+        await jobs.move_jobs(connection, {job: targets[job] for job in numbers}, now)
+        if members := {each.id: drafts[each.id] for each in mine if each.gate is Gate.OPEN}:
+            await jobs.subscribe(connection, members, [locked[each] for each in {targets[job] for job in members}], now)
+        return len(mine)
 
     async def _take_back(self, connection: Connection, run: int) -> None:
         if not await jobs.take_back_run(connection, run):

@@ -53,6 +53,25 @@ async def lock_job(connection: Connection, tenant: int, job: int) -> Standing | 
     return None if row is None else Standing(row[0], Kind(row[1]), Gate(row[2]), *row[3:])
 
 
+class Locked(NamedTuple):
+    """What of a job must be known, under its lock, to move it to another schedule."""
+
+    id: int
+    gate: Gate
+    version: int
+    now: datetime
+
+
+async def lock_jobs(connection: Connection, tenant: int, jobs: Sequence[int]) -> list[Locked]:
+    rows = await connection.fetch(SQL["lock_jobs"], tenant, jobs)
+    return [Locked(row[0], Gate(row[1]), *row[2:]) for row in rows]
+
+
+async def move_jobs(connection: Connection, schedules: Mapping[int, int], now: datetime) -> None:
+    """Note which schedule each of these jobs has from now on; all else stays."""
+    await connection.execute(SQL["move_jobs"], list(schedules), list(schedules.values()), now)
+
+
 class Definition(NamedTuple):
     """What a job is to be: its draft, and where in the store that belongs."""
 
@@ -111,9 +130,9 @@ async def set_gate(connection: Connection, tenant: int, job: int, gate: Gate, no
     await connection.execute(SQL["set_gate"], tenant, job, gate, now)
 
 
-async def record_pause(connection: Connection, job: int, now: datetime) -> None:
-    """If the job is paused: its instants since then were skipped."""
-    await connection.execute(SQL["record_pause"], job, now)
+async def record_pause(connection: Connection, jobs: Sequence[int], now: datetime) -> None:
+    """Those of the jobs that are paused: their instants since then were skipped."""
+    await connection.execute(SQL["record_pause"], jobs, now)
 
 
 async def find_schedules(connection: Connection, drafts: Sequence[Draft]) -> tuple[list[int | None], set[int]]:
@@ -176,10 +195,10 @@ async def _wake(connection: Connection, sleeping: Sequence[Row], now: datetime) 
         await connection.execute(SQL["wake_schedules"], *map(list, zip(*moves, strict=True)))
 
 
-async def unsubscribe(connection: Connection, job: int, now: datetime, *, closed: bool) -> None:
+async def unsubscribe(connection: Connection, jobs: Sequence[int], now: datetime, *, closed: bool) -> None:
     """Instants up to `now` stay with the definition that had them; if `closed`, those still to be fired are skipped."""
-    await connection.execute(SQL["end_subscription"], job, now, closed)
-    await connection.execute(SQL["retire_subscription"], job, now)
+    await connection.execute(SQL["end_subscription"], jobs, now, closed)
+    await connection.execute(SQL["retire_subscription"], jobs, now)
 
 
 async def take_back_run(connection: Connection, run: int) -> bool:

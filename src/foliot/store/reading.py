@@ -57,6 +57,11 @@ async def find_job(connection: Connection, tenant: int, job: int) -> JobRow | No
     return None if row is None else _job(row)
 
 
+async def find_jobs(database: Database, tenant: int, jobs: Sequence[int]) -> list[JobRow]:
+    """Those of these jobs that the tenant has, by id."""
+    return [_job(row) for row in await database.fetch("find_jobs", tenant, jobs)]
+
+
 async def find_job_by_key(connection: Connection, tenant: int, key: str) -> int | None:
     return await connection.fetchval(SQL["find_job_by_key"], tenant, key)  # type: ignore[no-any-return]
 

@@ -36,8 +36,21 @@ SELECT id, kind, gate, schedule, run, version,
   FROM job
  WHERE tenant = $1 AND id = $2 FOR UPDATE
 
+-- :name lock_jobs
+-- In order, so that two who lock several cannot deadlock.
+SELECT id, gate, version, clock_timestamp() AS now FROM job WHERE tenant = $1 AND id = ANY ($2::bigint[]) ORDER BY id
+   FOR UPDATE
+
+-- :name move_jobs
+UPDATE job SET schedule = x.schedule, paused_at = CASE WHEN gate = 1 THEN $3::timestamptz END,
+               version = version + 1, updated_at = clock_timestamp()
+  FROM unnest($1::bigint[], $2::bigint[]) AS x(job, schedule) WHERE job.id = x.job
+
 -- :name find_job
 SELECT * FROM job_view WHERE tenant = $1 AND id = $2
+
+-- :name find_jobs
+SELECT * FROM job_view WHERE tenant = $1 AND id = ANY ($2::bigint[]) ORDER BY id
 
 -- :name find_job_by_key
 SELECT id FROM job WHERE tenant = $1 AND key = $2
@@ -59,7 +72,7 @@ SELECT schedule, id, after, until, tenant, true, true
   FROM (SELECT schedule, id, tenant,
                greatest(paused_at, (timing->>'scheduleAt')::timestamptz - interval '1 microsecond') AS after,
                least($2, (timing->>'endsAt')::timestamptz) AS until
-          FROM job WHERE id = $1 AND gate = 1 AND schedule IS NOT NULL AND runs_left IS DISTINCT FROM 0) AS pause
+          FROM job WHERE id = ANY ($1::bigint[]) AND gate = 1 AND schedule IS NOT NULL AND runs_left IS DISTINCT FROM 0) AS pause
  WHERE after < until
 
 -- :name find_schedules
@@ -111,14 +124,14 @@ UPDATE schedule SET latest_within = greatest(schedule.latest_within, x.latest_wi
 -- Closing reaches back to definitions that had ended before: what they still own is not fired any more either.
 WITH ended AS (
     UPDATE subscription SET until = least(until, $2), closed = closed OR $3
-     WHERE job = $1 AND after < $2 AND (until > $2 OR $3)
+     WHERE job = ANY ($1::bigint[]) AND after < $2 AND (until > $2 OR $3)
 )
-DELETE FROM subscription WHERE job = $1 AND after >= $2
+DELETE FROM subscription WHERE job = ANY ($1::bigint[]) AND after >= $2
 
 -- :name retire_subscription
 WITH past AS (
     DELETE FROM subscription s USING schedule c
-     WHERE s.job = $1 AND s.until <= $2 AND c.id = s.schedule AND coalesce(c.next_at, 'infinity') > $2
+     WHERE s.job = ANY ($1::bigint[]) AND s.until <= $2 AND c.id = s.schedule AND coalesce(c.next_at, 'infinity') > $2
        AND NOT EXISTS (SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL)
     RETURNING s.*
 )
