@@ -25,6 +25,10 @@ CALM: Final = 2.5
 """After the storm, until what was sent in it has arrived."""
 PATIENCE: Final = {"safety": 120.0, "liveness": 180.0}
 """Virtual seconds within which everything must have come to rest."""
+DUE: Final = """
+SELECT EXISTS (SELECT FROM foliot.firing WHERE closed_at IS NULL)
+    OR EXISTS (SELECT FROM foliot.schedule WHERE next_at <= foliot.clock_timestamp()) AS due"""
+"""Whether there are instants that somebody has yet to deal with, perhaps when the lease of one who died has ended."""
 
 
 class Mode(StrEnum):
@@ -116,7 +120,8 @@ async def _rest(world: World, clients: Clients, patience: float) -> bool:
     while quiet < 2:
         if world.loop.time() > deadline:
             return False
-        quiet = 0 if await clients.is_busy() else quiet + 1
+        (due,) = await world.ground.fetch(DUE)
+        quiet = 0 if due["due"] or await clients.is_busy() else quiet + 1
         await asyncio.sleep(1.0)
     return True
 
