@@ -47,3 +47,20 @@ async def test_max_runs_goes_on_through_a_pause_and_through_edits_of_other_field
     assert await world.value("SELECT runs_left FROM job WHERE id = $1", job) == 1
     await world.control.change(world.tenant, job, changed(maxRuns=5))
     assert await world.value("SELECT runs_left FROM job WHERE id = $1", job) == 5
+
+
+async def test_what_is_on_time_takes_the_runs_before_what_is_late_and_the_ledger_tells_of_each(world: World):
+    job = await world.job_id(every="PT20S", overlap="allow", maxRuns=3, catchUp={"mode": "all"})
+    first = await world.next_at()
+    await world.fire(first + timedelta(seconds=65))
+    await world.fire(first + timedelta(seconds=85))
+    page = await world.ledger.occurrences(
+        world.tenant, job, since=None, until=first + 2 * MINUTE, status=None, limit=10, cursor=None
+    )
+    told = [(each.at - first, each.status, each.reason) for each in reversed(page.items)]
+    assert told == [
+        (timedelta(seconds=0), "fired", None),
+        (timedelta(seconds=20), "skipped", "the job has had all its runs"),
+        (timedelta(seconds=40), "fired", None),
+        (timedelta(seconds=60), "fired", None),
+    ]

@@ -102,7 +102,8 @@ SELECT id FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPD
 -- waits for a settle in mid-transaction, and what was not inserted is recorded as skipped. A job that nobody reserved a
 -- rank for (it turned up since) is left to promote, which ranks it; so is one that waits for its phase, and whether its
 -- previous run is still going is asked then. Jobs that have used up their runs do not fire any more: their rows are
--- locked, because another schedule may fire an older definition of the same job.
+-- locked, because another schedule may fire an older definition of the same job. What is on time is made before what is
+-- late: so if the last run goes to a late instant, others behind it have had theirs and stay the job's own.
 -- What was made is asked for by NOT IN, which is a hashed lookup whatever the planner believes: it knows nothing of how
 -- many rows these steps give, and with joins it chose loops, 1.4 s instead of 40 ms for 2,000 jobs.
 WITH target AS MATERIALIZED (
@@ -115,7 +116,7 @@ WITH target AS MATERIALIZED (
 ), owner AS MATERIALIZED (
     SELECT t.schedule, t.at, t.following, s.job, s.tenant, s.spec, s.exclusive, s.closed, s.payload, s.phase, s.counted,
            spec.lane, CASE WHEN t.late_through IS NULL THEN spec.priority ELSE 4 END AS priority,
-           s.phase > 0 AND t.late_through IS NULL AS waits,
+           t.late_through IS NOT NULL AS late, s.phase > 0 AND t.late_through IS NULL AS waits,
            t.late_through IS NULL OR catches_up(s.catch_up, s.catch_up_window, s.until, t.at, t.opened_at, t.following,
                                                 t.late_through) AS wanted,
            CASE WHEN s.counted THEN (SELECT runs_left FROM job WHERE job.id = s.job FOR NO KEY UPDATE) END AS runs_left
@@ -147,13 +148,14 @@ WITH target AS MATERIALIZED (
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
     RETURNING id
 ), fate AS MATERIALIZED (
-    SELECT m.*, m.fires AND m.id NOT IN (SELECT id FROM made) AS skips FROM member m
+    SELECT m.*, m.wanted AND m.id NOT IN (SELECT id FROM made) AS skips FROM member m
 ), queued AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM fate WHERE fires AND NOT skips AND rank IS NOT NULL
 ), skipped AS (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
     SELECT id, job, at, at, clock_timestamp(), tenant, spec, 0, 0, 8,
-           CASE WHEN closed THEN 'the job was paused or cancelled' ELSE 'the previous run was still going' END
+           CASE WHEN closed THEN 'the job was paused or cancelled' WHEN fires THEN 'the previous run was still going'
+                ELSE 'the job has had all its runs' END
       FROM fate WHERE skips
 ), spent AS (
     UPDATE job SET runs_left = greatest(job.runs_left - used.runs, 0)
@@ -161,7 +163,9 @@ WITH target AS MATERIALIZED (
      WHERE job.id = used.job
     RETURNING job.id, job.runs_left
 ), ended AS (
-    UPDATE subscription s SET until = m.at FROM fate m
+    UPDATE subscription s SET until = CASE WHEN NOT m.late THEN m.at ELSE least(s.until, greatest(m.at,
+                                           (SELECT c.cursor FROM schedule c WHERE c.id = m.schedule))) END
+      FROM fate m
      WHERE m.counted AND m.job IN (SELECT id FROM spent WHERE runs_left = 0)
        AND s.job = m.job AND s.schedule = m.schedule AND s.after < m.at AND s.until >= m.at
 ), done AS (
