@@ -20,6 +20,8 @@ PATHS: Final = {
     "resumeJob": ("POST", "/v1/jobs/{job}:resume"),
     "cancelJob": ("POST", "/v1/jobs/{job}:cancel"),
     "deleteJob": ("DELETE", "/v1/jobs/{job}"),
+    "backfillJob": ("POST", "/v1/jobs/{job}:backfill"),
+    "putCalendar": ("PUT", "/v1/calendars/thirds"),
     "runJob": ("POST", "/v1/jobs/{job}:run"),
     "createRun": ("POST", "/v1/runs"),
     "createRuns": ("POST", "/v1/runs:batch"),

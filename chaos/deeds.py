@@ -103,15 +103,16 @@ class Deeds:
 
     async def _misfire(self, _: str) -> None:
         """Nobody fires for longer than what still counts as on time."""
-        length = self._chance.uniform(36.0, 39.0)
+        length = self._chance.uniform(38.0, 45.0)
 
         async def stop(name: str) -> None:
             async with self._turn[name]:
                 await self._stop(name, length)
 
         async with asyncio.TaskGroup() as group:
-            for name in ("scheduler-0", "scheduler-1"):
-                group.create_task(stop(name))
+            for name, node in self._topology.nodes.items():
+                if node.kind == "scheduler":
+                    group.create_task(stop(name))
 
     async def _postgres(self, kind: str, _: str) -> None:
         """End the server the hard way; it is over when it accepts again."""

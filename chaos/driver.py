@@ -10,7 +10,7 @@ import aiohttp
 
 from chaos import patience
 from chaos.client import Api
-from chaos.plan import CLIENTS, SLOWEST, Planner, Step
+from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from foliot.wire.codec import rfc3339
 
@@ -40,6 +40,9 @@ class Driver:
 
     async def run(self, until: float) -> None:
         """Let all clients work until then, by the machine's clock."""
+        for number, (tenant, role) in enumerate(CLIENTS):
+            if role == "bulk":
+                await self._insist(number, tenant, "putCalendar", None, calendar(time.time()), None)
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(self._watch())
             clients = [group.create_task(self._client(number, until)) for number in range(len(CLIENTS))]

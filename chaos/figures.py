@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from chaos.oracle import seconds
 from chaos.records import Effect, Evidence, Fault, Phase
 
 BOUNDS: Final = {
@@ -30,15 +31,30 @@ def windows(faults: Iterable[Fault], aftermath: float = 0.0) -> list[tuple[float
 
 
 def lateness(evidence: Evidence) -> list[tuple[float, float]]:
-    """(when, how late) of every run's first start."""
+    """(when, how late) of every run's first start; a run with jitter is late from its own place on."""
     seen: set[str] = set()
+    due = _jittered(evidence)
     found = []
     for effect in evidence.effects:
         if effect.phase is Phase.START and effect.run not in seen:
             seen.add(effect.run)
             if effect.scheduled_at is not None:
-                found.append((effect.at, max(0.0, effect.at - effect.scheduled_at)))
+                found.append((effect.at, max(0.0, effect.at - due.get(effect.run, effect.scheduled_at))))
     return found
+
+
+def _jittered(evidence: Evidence) -> dict[str, float]:
+    """Runs that were to begin later than at their instant, and when; a retry's own time says nothing about that."""
+    return {
+        row["runId"]: seconds(row["dueAt"])
+        for rows in evidence.dump.runs.values()
+        for row in rows
+        if row["jobId"] is not None and row["dueAt"] != row["scheduledAt"] and _at_once(row)
+    }
+
+
+def _at_once(row: dict[str, Any]) -> bool:
+    return bool(row["attempts"] == 1 and row["status"] == "completed")
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -101,7 +117,8 @@ def _worker_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
 
 def _scheduler_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
     """How late the first instants after a kill were started."""
-    fired = [each for each in starts if each.job is not None and each.attempt == 1 and each.scheduled_at is not None]
+    apart = _jittered(evidence)
+    fired = [each for each in starts if each.job and each.attempt == 1 and each.scheduled_at and each.run not in apart]
     found = []
     for kill in (fault for fault in evidence.faults if fault.kind == "kill" and fault.target.startswith("scheduler")):
         after = sorted((s.scheduled_at, s.at) for s in fired if s.scheduled_at and s.scheduled_at >= kill.began)

@@ -85,6 +85,11 @@ _CLOCKS = [
         (3.0, "clockJump", "worker-0"),
     ),
 ]
+# Correctness must not depend on who looks after what, but rivals are rare while they keep to their own.
+_EVERYBODY = Edit(
+    "domain/shards.py", "return None if shards is not None and not shards else Look(shards)", "return Look()"
+)
+_NOBODY_FIRES = [_burst((0.0, "misfire", "schedulers"), warm_up=15.0)]
 
 _FENCE_OFF = Mutant(
     "fence-off",
@@ -117,8 +122,9 @@ _FENCE_OFF = Mutant(
 _UNIQUE_OFF = Mutant(
     "unique-off",
     "an instant may have any number of runs (no unique index), and a firing's progress is not compared before it is"
-    " set; only overlap stays guarded",
+    " set; only overlap stays guarded; all schedulers look after all schedules",
     (
+        _EVERYBODY,
         Edit(
             "store/migrations/0001_foundation.sql",
             "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL;",
@@ -222,6 +228,79 @@ _NODE_CLOCK = Mutant(
     _CLOCKS,
     45.0,
 )
+_RUNS_UNCOUNTED = Mutant(
+    "runs-uncounted",
+    "maxRuns is not counted down",
+    (
+        Edit(
+            "store/sql/fire.sql",
+            "SET runs_left = greatest(job.runs_left - used.runs, 0)",
+            "SET runs_left = job.runs_left",
+        ),
+    ),
+    _SCHEDULERS,
+    40.0,
+)
+_JITTER_UNBOUNDED = Mutant(
+    "jitter-unbounded",
+    "a job's place in its jitter window may lie behind the next instant",
+    (
+        Edit(
+            "store/sql/fire.sql",
+            "least(m.at + m.phase * interval '1 millisecond', m.following - interval '1 millisecond')",
+            "m.at + m.phase * interval '1 millisecond'",
+        ),
+    ),
+    _SCHEDULERS,
+    40.0,
+)
+_MODE_IGNORED = Mutant(
+    "mode-ignored",
+    "every job catches up with its latest late instant, whatever it asked for",
+    (
+        Edit(
+            "store/migrations/0002_time.sql",
+            "AND (mode = 2 OR (mode = 1 AND (following IS NULL OR following > least(late_through, until)))));",
+            "AND (following IS NULL OR following > least(late_through, until)));",
+        ),
+    ),
+    _NOBODY_FIRES,
+    75.0,
+)
+_LEDGER_LIES = Mutant(
+    "ledger-lies",
+    "the occurrence ledger tells what was missed as fired",
+    (
+        Edit(
+            "domain/occurrence.py",
+            "return Occurrence(at=at, fate=Fate.MISSED, reason=_why(at, stretch.catch_up, firing))",
+            "return Occurrence(at=at, fate=Fate.FIRED)",
+        ),
+    ),
+    _NOBODY_FIRES,
+    75.0,
+)
+_LATE_FORGOTTEN = Mutant(
+    "late-forgotten",
+    "the record of a late instant is removed like that of one which was on time: nothing tells of those passed over",
+    (
+        Edit(
+            "store/sql/fire.sql",
+            "done = 0 AND late_through IS NULL AS is_plain",
+            "done = 0 AS is_plain",
+        ),
+    ),
+    _NOBODY_FIRES,
+    75.0,
+)
+_FIRING_UNCOMPARED = Mutant(
+    "firing-uncompared",
+    "a chunk is fired without asking whether somebody else did so since it was read; all schedulers look after all"
+    " schedules",
+    (_EVERYBODY, Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n")),
+    _SCHEDULERS,
+    40.0,
+)
 MUTANTS: Final = (
     _FENCE_OFF,
     _UNIQUE_OFF,
@@ -229,4 +308,10 @@ MUTANTS: Final = (
     _REAPER_WITHOUT_RECHECK,
     _NOTIFY_ONLY,
     _NODE_CLOCK,
+    _RUNS_UNCOUNTED,
+    _JITTER_UNBOUNDED,
+    _MODE_IGNORED,
+    _LEDGER_LIES,
+    _LATE_FORGOTTEN,
+    _FIRING_UNCOMPARED,
 )

@@ -5,6 +5,7 @@ Instants are whole microseconds since the Unix epoch, so that they can be compar
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -40,6 +41,14 @@ class Definition(msgspec.Struct, frozen=True):
     """scheduleAt: the instant of a one-time job, the anchor of a period, or the time before which cron is silent."""
     ends: int | None = None
     overlap: str = "skip"
+    catch_up: str = "latest"
+    window: int = 3_600 * MICRO
+    """How late an instant may come up and still be run, if `catch_up` wants it."""
+    jitter: int = 0
+    """The window after its instant in which each run has its place."""
+    max_runs: int | None = None
+    rule: str | None = None
+    """What becomes of instants that the one calendar of chaos does not allow; None if the job follows none."""
 
     @property
     def recurring(self) -> bool:
@@ -51,11 +60,27 @@ class Definition(msgspec.Struct, frozen=True):
 
     def instants(self, after: float, until: float) -> list[int]:
         """The instants in (after, until] at which a recurring job fires while it is in force."""
+        found = self.nominal(after, until)
+        first = bisect_left(found, self.at) if self.at is not None else 0
+        return found[first : None if self.ends is None else bisect_right(found, self.ends)]
+
+    def away(self, after: float, until: float) -> list[int]:
+        """What would have been instants in (after, until] and fell into closed minutes."""
+        if self.rule is None:
+            return []
+        first, last = self.at or 0, math.inf if self.ends is None else self.ends
+        return [at for at in self._plain(after, until) if closed(at // (60 * MICRO)) and first <= at <= last]
+
+    def nominal(self, after: float, until: float) -> list[int]:
+        """The instants of the recurrence itself in (after, until], wherever the job begins and ends."""
+        if self.rule is None:
+            return self._plain(after, until)
+        plain = self._plain(after - 60, until + 60)
+        moved = {at for each in plain if (at := _moved(each, self.rule)) is not None}
+        return sorted(at for at in moved if math.floor(after * MICRO) < at <= math.floor(until * MICRO))
+
+    def _plain(self, after: float, until: float) -> list[int]:
         low, high = math.floor(after * MICRO), math.floor(until * MICRO)
-        if self.at is not None:
-            low = max(low, self.at - 1)
-        if self.ends is not None:
-            high = min(high, self.ends)
         if self.expression is not None:
             # Whole windows are asked for, so that jobs with the same expression share one answer.
             window = (math.floor(after) - 1, math.ceil(until) + 1)
@@ -66,6 +91,19 @@ class Definition(msgspec.Struct, frozen=True):
             first = start + ((low - start) // self.period + 1) * self.period
             return list(range(first, high + 1, self.period))
         return []
+
+
+def closed(minute: int) -> bool:
+    """Whether the calendar of chaos allows nothing in this minute since the epoch: every third is closed."""
+    return minute % 3 == 2
+
+
+def _moved(at: int, rule: str) -> int | None:
+    """Where the calendar lets an instant take place: at the end of the closed minute, or in the second before it."""
+    minute = at // (60 * MICRO)
+    if not closed(minute):
+        return at
+    return {"skip": None, "next": (minute + 1) * 60 * MICRO, "previous": (minute * 60 - 1) * MICRO}[rule]
 
 
 def body_of(written: dict[str, Any]) -> Body:
@@ -92,6 +130,8 @@ def patched(body: Body, patch: dict[str, Any]) -> Body:
 def definition_of(body: Body) -> Definition:
     fields = {name: msgspec.json.decode(value) for name, value in body}
     every, at, ends = fields.get("every"), fields.get("scheduleAt"), fields.get("endsAt")
+    calendar = fields.get("calendar")
+    catch_up = {"mode": "latest", "window": "PT1H"} | (fields.get("catchUp") or {})
     return Definition(
         payload=digest(fields.get("payload")),
         expression=fields.get("cronExpression"),
@@ -101,6 +141,11 @@ def definition_of(body: Body) -> Definition:
         at=None if at is None else instant(at),
         ends=None if ends is None else instant(ends),
         overlap=fields.get("overlap", "skip"),
+        catch_up=catch_up["mode"],
+        window=duration(catch_up["window"]),
+        jitter=duration(fields.get("jitter") or 0),
+        max_runs=fields.get("maxRuns"),
+        rule=calendar.get("rule", "skip") if isinstance(calendar, dict) else calendar and "skip",
     )
 
 

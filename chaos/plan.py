@@ -2,9 +2,12 @@
 
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+
+from chaos.oracle import closed
 
 CLIENTS: Final = (
     ("acme", "bulk"),
@@ -28,6 +31,26 @@ _CRONS: Final = (
     "* * * * *",
 )
 _ZONES: Final = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")
+_MANNERS: Final = {"catchUp": 0.5, "jitter": 0.25, "maxRuns": 0.2}
+"""What a recurring job may be given, and how often."""
+_MODES: Final = ("all", "all", "latest", "none")
+_WINDOWS: Final = ("PT10S", "PT45S", "PT2M", "PT3M")
+_JITTERS: Final = ("PT1S", "PT2.5S", "PT5S", "PT12S")
+"""Longer than most periods, some of them: never past the next instant all the same."""
+CALENDAR: Final = "thirds"
+_RULES: Final = ("skip", "next", "previous")
+
+
+def calendar(now: float) -> dict[str, Any]:
+    """Closed in every third minute, from a little while ago until long after the usual campaigns are over."""
+    first = int(now // 60) - 30
+    minutes = (minute for minute in range(first, first + 16 * 60) if closed(minute))
+    windows = [{"from": _instant(minute * 60), "until": _instant(minute * 60 + 60)} for minute in minutes]
+    return {"timezone": "UTC", "blackouts": windows}
+
+
+def _instant(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -116,9 +139,12 @@ class Planner:
             return self._create(pause)
         job = dice.choice(sorted(self._jobs))
         kind = dice.choices(
-            ("changeJob", "pauseJob", "resumeJob", "cancelJob", "deleteJob", "runJob", "createRun", "createRuns"),
-            (4, 2, 3, 1, 1, 5, 5, 1),
-        )[0]
+            ("changeJob", "pauseJob", "resumeJob", "cancelJob", "deleteJob", "runJob", "createRun", "createRuns",
+             "backfillJob"),
+            (4, 2, 3, 1, 1, 5, 5, 1, 2),
+        )[0]  # fmt: skip
+        if kind == "backfillJob" and self._jobs[job] not in {"cron", "every"}:
+            kind = "runJob"
         match kind:
             case "createRun":
                 run, well = self._act(http=0.3)
@@ -127,8 +153,16 @@ class Planner:
                 return Step(kind, pause, body=run, key=self._key(), again=dice.random() < 0.2, expected=well)
             case "createRuns":
                 return msgspec.structs.replace(self._batch(), pause=pause)
+            case _:
+                return self._of_job(kind, pause, job)
+
+    def _of_job(self, kind: str, pause: float, job: int) -> Step:
+        dice = self._chance
+        match kind:
             case "changeJob":
                 return Step(kind, pause, job=job, body=self._change(job))
+            case "backfillJob":
+                return Step(kind, pause, job=job, body=self._backfill(), key=self._key(), again=dice.random() < 0.2)
             case "runJob":
                 body = {"payload": self._payload()} if dice.random() < 0.3 else None
                 return Step(kind, pause, job=job, body=body, key=self._key(), again=dice.random() < 0.1)
@@ -148,6 +182,7 @@ class Planner:
         body |= {"name": f"client-{self._client}-job-{self._made}", **self._timing(timing)}
         if timing in {"cron", "every"}:
             body["overlap"] = dice.choice(("skip", "allow"))
+            body |= {name: self._manner(name) for name, share in _MANNERS.items() if dice.random() < share}
         job, self._made = self._made, self._made + 1
         if timing != "once" or dice.random() < 0.3:  # most one-time jobs are left to themselves
             self._jobs[job] = timing
@@ -160,18 +195,48 @@ class Planner:
                 return {"scheduleAt": {"$in": round(dice.uniform(0.5, 20.0), 2)}}
             case "cron":
                 zone = {"timezone": dice.choice(_ZONES)} if dice.random() < 0.5 else {}
-                return {"cronExpression": dice.choice(_CRONS), **zone}
+                return {"cronExpression": dice.choice(_CRONS), **zone, **self._calendar()}
             case "every":
                 anchor = {"scheduleAt": {"$in": round(dice.uniform(0.5, 6.0), 2)}} if dice.random() < 0.3 else {}
-                return {"every": f"PT{dice.randint(1, 9)}S", **anchor}
+                return {"every": f"PT{dice.randint(1, 9)}S", **anchor, **self._calendar()}
             case _:
                 return {}
 
+    def _calendar(self) -> dict[str, Any]:
+        dice = self._chance
+        return {"calendar": {"name": CALENDAR, "rule": dice.choice(_RULES)}} if dice.random() < 0.2 else {}
+
+    def _backfill(self) -> dict[str, Any]:
+        """A range of the last seconds, some of which were run."""
+        dice = self._chance
+        since = round(dice.uniform(4.0, 25.0), 2)
+        return {
+            "from": {"$in": -since},
+            "until": {"$in": -round(dice.uniform(2.0, since), 2)},
+            "concurrency": dice.randint(1, 3),
+            "order": dice.choice(("oldest", "newest")),
+            "reprocess": dice.choice(("none", "none", "failed", "all")),
+        }
+
     def _change(self, job: int) -> dict[str, Any]:
-        if self._jobs[job] in {"cron", "every"} and self._chance.random() < 0.5:
-            self._jobs[job] = self._chance.choice(("cron", "every"))
-            return self._timing(self._jobs[job])
-        return {"payload": self._payload()}
+        dice = self._chance
+        if self._jobs[job] not in {"cron", "every"} or dice.random() < 0.3:
+            return {"payload": self._payload()}
+        if dice.random() < 0.5:
+            name = dice.choice(sorted(_MANNERS))
+            return {name: None if dice.random() < 0.2 else self._manner(name)}
+        self._jobs[job] = dice.choice(("cron", "every"))
+        return self._timing(self._jobs[job])
+
+    def _manner(self, name: str) -> Any:
+        """How a recurring job takes its instants: which late ones it wants, where in a window, how many of them."""
+        match name:
+            case "catchUp":
+                return {"mode": self._chance.choice(_MODES), "window": self._chance.choice(_WINDOWS)}
+            case "jitter":
+                return self._chance.choice(_JITTERS)
+            case _:
+                return self._chance.randint(2, 6)
 
     def _payload(self) -> dict[str, Any]:
         """Something else for a job to do, whatever its policy: nothing that needs a time-out to end."""

@@ -32,7 +32,8 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     client: int
     tenant: str
     kind: str
-    """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns."""
+    """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
+    backfillJob, putCalendar."""
     invoked: float
     completed: float
     outcome: Outcome
@@ -109,6 +110,10 @@ class Dump(msgspec.Struct, kw_only=True):
     """By tenant, as GET /v1/jobs gives them."""
     runs: dict[str, list[dict[str, Any]]]
     attempts: dict[str, list[dict[str, Any]]]
+    occurrences: dict[str, list[dict[str, Any]]] = {}
+    """By recurring job, as GET /v1/jobs/{job}/occurrences gives them."""
+    backfilled: dict[str, list[str]] = {}
+    """By job: the runs that its back-fills made."""
     missed: dict[str, list[dict[str, Any]]] = {}
     """Recorded ranges of missed instants per tenant: {"job", "from", "through"}."""
     quiet: bool = True

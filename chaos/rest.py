@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import aiohttp
@@ -12,6 +12,7 @@ import msgspec
 from chaos.client import Api
 from chaos.records import Dump
 from chaos.topology import TENANTS, Topology
+from chaos.watch import TROUBLE
 
 PAGE: Final = 500
 SAMPLE: Final = 1_000
@@ -19,13 +20,14 @@ SAMPLE: Final = 1_000
 attempts in the API, and a call for each of a million runs would take longer than the run."""
 
 
-async def quiesce(api: Api, patience: float, say: Callable[[str], None]) -> bool:
-    """Wait until no run is pending or running, twice in a row; false if it never came to that."""
+async def quiesce(api: Api, behind: Callable[[], Awaitable[bool]], patience: float, say: Callable[[str], None]) -> bool:
+    """Wait until no run is pending or running and no instant is `behind`, twice in a row; false if that never came."""
     deadline, quiet = time.monotonic() + patience, 0
     while time.monotonic() < deadline:
         try:
             busy = [tenant for tenant in TENANTS if await _is_busy(api, tenant)]
-        except (aiohttp.ClientError, TimeoutError, OSError):
+            busy += ["the schedulers"] if await behind() else []
+        except (aiohttp.ClientError, *TROUBLE):
             busy = ["the API does not answer"]
         quiet = 0 if busy else quiet + 1
         if quiet == 2:
@@ -45,10 +47,12 @@ async def _is_busy(api: Api, tenant: str) -> bool:
 async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicious: set[str]) -> Dump:
     """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
     found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await topology.watch.missed(), quiet=quiet)
+    found.backfilled = await topology.watch.backfilled()
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")
         found.attempts[tenant] = await _attempts(api, tenant, found.jobs[tenant], runs, suspicious, seed)
+        found.occurrences |= await _occurrences(api, tenant, found.jobs[tenant])
     return found
 
 
@@ -64,13 +68,23 @@ async def _attempts(
             (plain if well else paths).append(f"/v1/runs/{run['runId']}/attempts")
     chance = random.Random(seed)  # noqa: S311 - guards nothing
     paths += chance.sample(plain, min(SAMPLE, len(plain)))
+    return [attempt for rows in await _all(api, tenant, paths) for attempt in rows]
+
+
+async def _occurrences(api: Api, tenant: str, jobs: list[Any]) -> dict[str, list[dict[str, Any]]]:
+    """What became of every instant of every recurring job, by the product's own word."""
+    names = [job["jobId"] for job in jobs if job["scheduleType"] == "recurring"]
+    return dict(zip(names, await _all(api, tenant, [f"/v1/jobs/{name}/occurrences" for name in names]), strict=True))
+
+
+async def _all(api: Api, tenant: str, paths: list[str]) -> list[list[dict[str, Any]]]:
     abreast = asyncio.Semaphore(8)
 
     async def ask(path: str) -> list[dict[str, Any]]:
         async with abreast:
             return await _pages(api, tenant, path)
 
-    return [attempt for page in await asyncio.gather(*map(ask, paths)) for attempt in page]
+    return await asyncio.gather(*map(ask, paths))
 
 
 async def _pages(api: Api, tenant: str, path: str) -> list[dict[str, Any]]:

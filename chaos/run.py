@@ -14,8 +14,8 @@ from chaos.driver import Driver
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
 from chaos.records import Effect, Phase, read_lines
-from chaos.topology import Topology
-from foliot.domain.misfire import GRACE, USUAL
+from chaos.topology import NODES, Topology
+from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE
 
 PROGRESS: Final = 10.0
@@ -58,7 +58,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         "lease": LEASE.total_seconds(),
         "heartbeat": HEARTBEAT.total_seconds(),
         "grace": GRACE.total_seconds(),
-        "window": USUAL.window.total_seconds(),
+        "schedulers": [name for name in NODES if name.startswith("scheduler")],
         "seconds": options.seconds,
         "attempts": "some",  # see rest.SAMPLE
     }
@@ -101,7 +101,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     say("healed; letting schedules go on for a moment, then winding down")
     await asyncio.sleep(min(CALM, options.seconds / 6))
     await driver.wind_down()
-    quiet = await rest.quiesce(api, options.patience, say)
+    quiet = await rest.quiesce(api, topology.watch.behind, options.patience, say)
     say("at rest; reading everything back" if quiet else "reading everything back all the same")
     suspicious = _started_twice(topology.folder / "ledger.jsonl")
     rest.write(await rest.dump(api, topology, options.seed, quiet=quiet, suspicious=suspicious), topology)

@@ -82,8 +82,12 @@ def _recurring(made: Evidence, count: int) -> None:
         )
         made.operations.append(operation)
         made.dump.jobs["north"].append({**view, "createdAt": rfc3339(BEGIN + 0.15), "nextRunAt": None})
+        made.dump.occurrences[name] = rows = []
         for number in range(count // JOBS):
-            _run(made, f"run_{job}_{number}", name, BEGIN + (number + 1) * PERIOD, digest(job))
+            at = BEGIN + (number + 1) * PERIOD
+            _run(made, f"run_{job}_{number}", name, at, digest(job))
+            run = {"runId": f"run_{job}_{number}", "runStatus": "completed", "dueAt": rfc3339(at)}
+            rows.append({"at": rfc3339(at), "status": "fired", "reason": None, **run})
 
 
 def _run(made: Evidence, name: str, job: str | None, due: float, payload: str) -> None:

@@ -20,7 +20,10 @@ MANY: Final = 3
 MOST_WORLDS: Final = 4_096
 """Beyond this the job is not judged: its owner made more unanswered calls than anybody can reason about."""
 
-_SHOWN: Final = ("payload", "cronExpression", "timezone", "dst", "every", "scheduleAt", "endsAt", "overlap")
+_SHOWN: Final = (
+    "payload", "cronExpression", "timezone", "dst", "every", "scheduleAt", "endsAt", "overlap", "catchUp", "jitter",
+    "maxRuns", "calendar",
+)  # fmt: skip
 
 
 class Gate(StrEnum):

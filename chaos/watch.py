@@ -29,6 +29,15 @@ SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + inter
    AND firing.through > owned.after AND firing.at <= owned.until
  ORDER BY 1, 2, 3
 """
+BACKFILLED: Final = """
+SELECT operation.job, item.run FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
+ WHERE item.run IS NOT NULL ORDER BY 1, 2
+"""
+BEHIND: Final = """
+SELECT EXISTS (SELECT FROM foliot.schedule WHERE next_at < clock_timestamp() - interval '1 second')
+       OR EXISTS (SELECT FROM foliot.firing WHERE closed_at IS NULL) AS behind
+"""
+"""Whether instants wait to be fired: of a scheduler that died, until somebody else looks after them."""
 
 
 class Seen(NamedTuple):
@@ -76,12 +85,33 @@ class Watch:
         """Whether it was declared dead and everything taken from it."""
         return pid in self._seen and self._seen[pid].dead and not self._seen[pid].claims
 
+    async def behind(self) -> bool:
+        connection = await self.connect()
+        found: bool = await connection.fetchval(BEHIND)
+        await connection.close()
+        return found
+
+    async def backfilled(self) -> dict[str, list[str]]:
+        """Which runs are back-fills': a run does not say it of itself."""
+        connection = await self.connect()
+        rows = await connection.fetch(BACKFILLED)
+        await connection.close()
+        return backfilled_runs(rows)
+
     async def missed(self) -> dict[str, list[dict[str, Any]]]:
         """By tenant, as the API may give them one day."""
         connection = await self.connect()
         rows = await connection.fetch(MISSED)
         await connection.close()
         return missed_ranges(rows)
+
+
+def backfilled_runs(rows: Iterable[Any]) -> dict[str, list[str]]:
+    """What `BACKFILLED` found, by job."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(encode("job", row["job"]), []).append(encode("run", row["run"]))
+    return found
 
 
 def missed_ranges(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:

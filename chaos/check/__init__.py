@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
+from chaos.check.backfill import backfilled_wrongly
 from chaos.check.blind import mislabelled
+from chaos.check.budget import too_many_runs
 from chaos.check.case import Case
+from chaos.check.catchup import caught_up_wrongly
 from chaos.check.concurrency import limits_broken, overlaps
 from chaos.check.executions import (
     at_most_once_broken,
@@ -22,13 +25,15 @@ from chaos.check.history import (
     job_of_another,
     wrong_tenant,
 )
-from chaos.check.occurrences import all_occurrences, check_occurrences
+from chaos.check.jitter import out_of_place
+from chaos.check.ledger import false_ledger
+from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
 from chaos.check.submissions import doubled_keys, lost_runs, lost_submissions, unasked_runs
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 14))
+SAFETY = tuple(f"S{number}" for number in range(1, 18))
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -52,6 +57,13 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     false_attempts,
     disordered_times,
 )
+_OF_EACH_JOB: tuple[Callable[[Case, Occurrences], Iterator[Finding]], ...] = (
+    out_of_place,
+    caught_up_wrongly,
+    too_many_runs,
+    false_ledger,
+    backfilled_wrongly,
+)
 
 
 def safety_findings(case: Case) -> Iterator[Finding]:
@@ -64,3 +76,6 @@ def safety_findings(case: Case) -> Iterator[Finding]:
     found_of = all_occurrences(case)
     yield from check_occurrences(case, found_of)
     yield from mislabelled(case, found_of)
+    for found in found_of.values():
+        for check_job in _OF_EACH_JOB:
+            yield from check_job(case, found)

@@ -37,12 +37,13 @@ def mislabelled(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Findin
 def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]], set[float]]:
     """When each instant may start, and which of them did by their labels and before the cut-off."""
     windows, needed = [], set()
+    jitter = max(each.jitter for each in found.job.definitions) / MICRO
     for instant, class_ in found.classes.items():
         runs = found.records.get(instant, [])
         if not any(run.starts for run in runs):
             continue  # it did not run, and the other checks ask why
         begin = instant / MICRO - case.bounds.early
-        windows.append((begin, case.faults.postponed(begin + case.bounds.lateness)))
+        windows.append((begin, case.faults.postponed(begin + case.bounds.lateness + jitter)))
         if class_ is Class.MUST and min(run.starts[0].at for run in runs if run.starts) <= case.cutoff:
             needed.add(begin)
     return windows, needed

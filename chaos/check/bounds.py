@@ -12,8 +12,6 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Silence after which a worker is dead."""
     grace: float = 30.0
     """An instant handled within this time is on time."""
-    window: float = 3600.0
-    """Of what was missed, the latest instant is still run if it is no older than this."""
     lateness: float = 30.0
     """A start later than this, with no fault around, is a fault in itself."""
     duration: float = 10.0
@@ -36,6 +34,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How long after a pause was acknowledged a worker may still begin what it held, besides `duration`."""
     guardian: float = 2.0
     """How long a fenced-out attempt may go on beside its successors, where a limit is set."""
+    schedulers: tuple[str, ...] = ()
+    """All processes that fire; without them nobody knows when none did."""
+    straggler: float = 3.0
+    """How long after a process was stopped something that it had sent may still take effect."""
+    hush: float = 0.5
+    """How long before the noted end of a stand-still a process may already have been at work again."""
     attempts: str = "all"
     """`all`: the dump holds every attempt; `some`: runs without any in the dump are not judged by them."""
 

@@ -7,7 +7,7 @@ from chaos.check.facts import Call, Submission
 from chaos.oracle import MICRO, duration, seconds
 from chaos.records import Operation, Outcome, digest
 
-CREATES = frozenset({"createJob", "createRun", "createRuns", "runJob"})
+CREATES = frozenset({"createJob", "createRun", "createRuns", "runJob", "backfillJob"})
 
 
 def group(operations: Iterable[Operation]) -> list[Call]:

@@ -29,7 +29,7 @@ class Case:
         self._read_runs()
         self._read_submissions()
         read_jobs(self)
-        self._read_missed()
+        self._read_instants()
         self._hand_out_runs()
 
     def run(self, name: str) -> Run:
@@ -110,20 +110,27 @@ class Case:
     def _read_submissions(self) -> None:
         for call in self.calls:
             operation = call.answered
-            if operation is None or operation.answer is None or operation.kind == "createJob":
+            if operation is None or operation.answer is None or operation.kind in {"createJob", "backfillJob"}:
                 continue
             for name, body in submitted(operation):
                 run = self.run(name)
                 run.submission = submission_of(call, operation, body)
                 run.job = run.job or operation.job
 
-    def _read_missed(self) -> None:
+    def _read_instants(self) -> None:
+        for name, rows in self.evidence.dump.occurrences.items():
+            if (job := self.jobs.get(name)) is not None:
+                job.ledger = rows
         for rows in self.evidence.dump.missed.values():
             for row in rows:
                 if (job := self.jobs.get(row["job"])) is not None:
                     job.missed.append((instant(row["from"]), instant(row["through"])))
 
     def _hand_out_runs(self) -> None:
+        for name, runs in self.evidence.dump.backfilled.items():
+            if (job := self.jobs.get(name)) is not None:
+                job.backfilled.update(runs)
+                job.by_hand.update(runs)
         for run in self.runs.values():
             if run.job is not None and (job := self.jobs.get(run.job)) is not None:
                 job.runs.append(run)

@@ -19,12 +19,17 @@ def missed_wrongly(case: Case, found: "Occurrences", instant: int) -> str | None
     if not case.faults.kept_from_firing(at, at + bounds.grace, bounds.recovery):
         return "is recorded as missed, and no fault kept the schedulers from firing it"
     following = found.after(instant)
-    if following is None or found.missed(following) or found.owners[following] != found.owners[instant]:
+    owner = found.sole(instant)
+    if owner is None or owner.catch_up != "latest":  # S15 asks what the other modes made of it
+        return None
+    if following is None or found.missed(following) or found.owners[following] != owner:
+        return None
+    if found.disturbed(instant, following, bounds.uncertainty) or found.budget.may_be_used_up(case, instant):
         return None
     runs = found.records.get(following)
     made = None if not runs else runs[0].moment("createdAt")
     # The latest of those that are late is fired: so what follows a miss was itself handled late.
-    if made is not None and made - following / MICRO < bounds.grace - 1 and made - at < bounds.window:
+    if made is not None and made - following / MICRO < bounds.grace - 1 and made - at < owner.window / MICRO:
         return "is the latest of those that were missed, and was not caught up"
     return None
 
@@ -39,6 +44,8 @@ def skipped_wrongly(case: Case, found: "Occurrences", run: Run) -> str | None:
         for each in found.job.operations
         if each.outcome is Outcome.UNKNOWN or each.completed >= at - bounds.uncertainty
     ):
+        return None
+    if found.budget.may_be_used_up(case, instant):
         return None
     if all(each.overlap != "skip" for each in found.job.definitions):
         return "is recorded as skipped, and overlap is allowed"

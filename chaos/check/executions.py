@@ -75,6 +75,8 @@ def early_start(case: Case, run: Run) -> Iterator[Finding]:
     due = start.scheduled_at or run.scheduled or 0.0
     if run.submission is not None:
         due = max(due, run.submission.not_before)
+    elif run.job is not None:
+        due = max(due, run.due or 0.0)
     if start.at < due - case.bounds.early:
         yield _about(run, "S10", "early", f"began {due - start.at:.3f} s before its time", start.at)
 
@@ -90,6 +92,8 @@ def _payloads(case: Case, run: Run) -> set[str]:
         return {each.definition.payload for each in standings if each is not None}
     if job.unsure_by_hand:
         return set()
+    if run.id in job.backfilled:  # it follows the definition of when its turn came
+        return {each.payload for each in job.definitions}
     at, delta = run.scheduled or 0.0, case.bounds.uncertainty
     standings = job.timeline.between(at - delta, at + delta)
     owners = {each.definition.payload for each in standings if each is not None and each.definition.recurring}

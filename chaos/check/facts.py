@@ -80,6 +80,14 @@ class Run:
         at = self.scheduled
         return None if at is None else round(at * MICRO)
 
+    @property
+    def due(self) -> float | None:
+        """When its first attempt may begin; None if that is not known any more: a retry has a time of its own."""
+        row, tried = self.row, max(len(self.attempts), len(self.starts))
+        if row is None or tried > 1 or (tried and row["status"] != "completed"):
+            return None
+        return seconds(row["dueAt"])
+
     def moment(self, name: str) -> float | None:
         """One of the product's times of this run."""
         written = None if self.row is None else self.row.get(name)
@@ -94,8 +102,10 @@ class Job:
 
     __slots__ = (
         "_bodies",
+        "backfilled",
         "by_hand",
         "id",
+        "ledger",
         "missed",
         "operations",
         "row",
@@ -112,8 +122,12 @@ class Job:
         self.row: dict[str, Any] | None = None
         self.runs: list[Run] = []
         self.by_hand: set[str] = set()
+        """Runs that are none of its schedule's own, those of back-fills among them."""
+        self.backfilled: set[str] = set()
         self.unsure_by_hand: list[Operation] = []
         self.missed: list[tuple[int, int]] = []
+        self.ledger: list[dict[str, Any]] = _NOTHING
+        """What the product says of each of its instants."""
         self.timeline = Timeline([])
         self._bodies: list[dict[str, Any]] | None = None
 

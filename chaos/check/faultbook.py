@@ -1,5 +1,6 @@
 """What the nemesis did, asked by worker and by time: which duplicates and gaps it explains."""
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from chaos.records import Fault
 
 _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", "cutAfterCommit", "partition"})
 _DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
-
+_HALTS = frozenset({"kill", "stop"})
 _NODES = ("api", "scheduler", "worker")
 
 
@@ -26,6 +27,7 @@ class FaultBook:
         self.all = sorted(faults, key=lambda fault: fault.began)
         self._after = bounds.lease + bounds.slack
         self._recovery = bounds.recovery + bounds.lateness
+        self._schedulers = bounds.schedulers
         self._everybody = [fault for fault in self.all if strikes_everybody(fault)]
         self._some = [fault for fault in self.all if fault.workers]
         self._by_worker: dict[str, list[Fault]] = defaultdict(list)
@@ -69,6 +71,18 @@ class FaultBook:
         begins, ends = self._down
         position = bisect_right(begins, end)
         return position > 0 and ends[position - 1] >= start
+
+    @cached_property
+    def unattended(self) -> list[tuple[float, float]]:
+        """When no scheduler was running."""
+        if not self._schedulers:
+            return []
+        found = [(0.0, math.inf)]
+        for name in self._schedulers:
+            halted = (each for each in self.all if each.target == name and each.kind in _HALTS)
+            mine = zip(*_merged((each.began, each.ended) for each in halted), strict=True)
+            found = [(max(a, c), min(b, d)) for c, d in mine for a, b in found if max(a, c) < min(b, d)]
+        return found
 
     @cached_property
     def _outages(self) -> tuple[list[float], list[float]]:

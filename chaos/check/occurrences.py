@@ -8,11 +8,13 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
 
+from chaos.check.budget import Budget
 from chaos.check.case import Case
 from chaos.check.excuses import missed_wrongly, skipped_wrongly
 from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
 from chaos.oracle import MICRO, Definition
+from chaos.records import Outcome
 from chaos.timeline import Gate, Standing
 
 _NEVER_RAN = frozenset({"skipped", "cancelled", "missed"})
@@ -32,6 +34,13 @@ class Occurrences:
         self.classes: dict[int, Class] = {}
         self.owners: dict[int, Definition] = {}
         """Of those that must be, rising: whose they are."""
+        self.unsure: set[int] = set()
+        """Of those that must be: such as may be one definition's or another's."""
+        self.listed: dict[int, bool] = {}
+        """Instants that the product's own ledger may show, those of a pause too; whether it must."""
+        self.away: dict[int, bool] = {}
+        """Likewise: instants that a calendar took away, or moved."""
+        self.budget = Budget(job)
         self.records: dict[int, list[Run]] = defaultdict(list)
         for run in job.runs:
             if run.id not in job.by_hand and run.instant is not None:
@@ -42,10 +51,23 @@ class Occurrences:
             run.status == "missed" for run in self.records.get(instant, ())
         )
 
+    def sole(self, instant: int) -> Definition | None:
+        """The definition that owns it beyond doubt."""
+        return None if instant in self.unsure else self.owners.get(instant)
+
     def after(self, instant: int) -> int | None:
         """The next instant that must be."""
         position = bisect_right(self._rising, instant)
         return self._rising[position] if position < len(self._rising) else None
+
+    def disturbed(self, first: int, last: int, delta: float) -> bool:
+        """Whether somebody may have changed the job between two instants: then they are not one stretch of it."""
+        begin, end = first / MICRO - delta, last / MICRO + delta
+        return any(
+            each.invoked <= end and (each.outcome is Outcome.UNKNOWN or each.completed >= begin)
+            for each in self.job.operations
+            if each.outcome is not Outcome.FAIL
+        )
 
     def going(self, at: float) -> float:
         """Until when those runs of the schedule that had been made by `at` went on."""
@@ -81,13 +103,22 @@ def _occurrences(case: Case, job: Job) -> Occurrences:
     found = Occurrences(job)
     recurring = {each: set(each.instants(case.began, case.cutoff)) for each in job.definitions if each.recurring}
     delta = case.bounds.uncertainty
+    away = {each: set(each.away(case.began, case.cutoff)) for each in recurring if each.rule is not None}
+    for instant in set().union(*away.values()):
+        standings = job.timeline.between(instant / MICRO - delta, instant / MICRO + delta)
+        found.away[instant] = all(each is not None and _owns(each, instant, away) for each in standings)
     for instant in sorted(set().union(*recurring.values())):
         at = instant / MICRO
         standings = job.timeline.between(at - delta, at + delta)
-        firing = [each for each in standings if _fires(each, instant, recurring)]
+        owning = [each for each in standings if each is not None and _owns(each, instant, recurring)]
+        if owning:
+            found.listed[instant] = len(owning) == len(standings)
+        firing = [each for each in owning if each.gate is Gate.OPEN]
         if len(firing) == len(standings):
             found.classes[instant] = Class.MUST
-            found.owners[instant] = firing[0].definition  # type: ignore[union-attr]
+            found.owners[instant] = firing[0].definition
+            if any(each.definition != firing[0].definition for each in firing):
+                found.unsure.add(instant)
         elif firing:
             found.classes[instant] = Class.MAY
     return found
@@ -101,10 +132,8 @@ def check_occurrences(case: Case, found_of: dict[str, Occurrences]) -> Iterator[
         yield from _phantoms(case, found)
 
 
-def _fires(standing: Standing | None, instant: int, recurring: dict[Definition, set[int]]) -> bool:
-    if standing is None or standing.gate is not Gate.OPEN:
-        return False
-    return instant in recurring.get(standing.definition, ())
+def _owns(standing: Standing, instant: int, recurring: dict[Definition, set[int]]) -> bool:
+    return standing.gate is not Gate.CANCELLED and instant in recurring.get(standing.definition, ())
 
 
 def _silences(case: Case, found: Occurrences) -> Iterator[Finding]:
@@ -117,7 +146,8 @@ def _silences(case: Case, found: Occurrences) -> Iterator[Finding]:
             if complaint := missed_wrongly(case, found, instant):
                 yield _about("S3", "missed", complaint, found.job, instant)
         elif not runs:
-            yield _about("S3", "silence", "has no run, no skip and no miss on record", found.job, instant)
+            if not found.budget.may_be_used_up(case, instant):
+                yield _about("S3", "silence", "has no run, no skip and no miss on record", found.job, instant)
         elif runs[0].status == "skipped" and (complaint := skipped_wrongly(case, found, runs[0])):
             yield _about("S3", "skipped", complaint, found.job, instant, runs[0])
 

@@ -136,6 +136,8 @@ def _waits(case: Case) -> Waits:
             due = start.scheduled_at or run.scheduled or start.at
             if run.submission is not None:
                 due = max(due, run.submission.not_before)
+            elif run.job is not None:
+                due = max(due, run.due or 0.0)
             found.append((start.at, start.at - due, start.tenant))
     return found
 

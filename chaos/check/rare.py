@@ -1,7 +1,8 @@
 """How often each rare path was taken: a run that never took one has not tested it."""
 
+from chaos.check.budget import Budget
 from chaos.check.case import Case
-from chaos.check.facts import Call, Run
+from chaos.check.facts import Call, Job, Run
 from chaos.oracle import seconds
 from chaos.records import Outcome
 
@@ -23,9 +24,28 @@ def rare_paths(case: Case) -> dict[str, int]:
         "time-outs": sum(row["status"] == "timed_out" for row in attempts),
         "dead letters": _count(rows, "failed"),
         "skipped overlaps": _count(rows, "skipped"),
+        "late instants caught up": sum(_caught_up(case, run) for job in case.jobs.values() for run in job.runs),
+        "jittered runs": sum(_jittered(run) for job in case.jobs.values() for run in job.runs),
+        "maxRuns reached": sum(_used_up(case, job) for job in case.jobs.values()),
+        "back-filled runs": sum(len(job.backfilled) for job in case.jobs.values()),
+        "ledger rows compared": sum(len(job.ledger) for job in case.jobs.values()),
         "cancelled pending runs": _count(rows, "cancelled"),
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
     }
+
+
+def _caught_up(case: Case, run: Run) -> bool:
+    made, at = run.moment("createdAt"), run.scheduled
+    return made is not None and at is not None and made - at > case.bounds.grace and run.status != "skipped"
+
+
+def _jittered(run: Run) -> bool:
+    due, at = run.due, run.scheduled
+    return run.submission is None and due is not None and at is not None and due > at
+
+
+def _used_up(case: Case, job: Job) -> bool:
+    return any(len(epoch.made) >= epoch.most for epoch in Budget(job).epochs(case))
 
 
 def _count(rows: list[dict[str, object]], status: str) -> int:
@@ -58,7 +78,7 @@ def _ambiguous(case: Case) -> tuple[int, int]:
     for call in case.calls:
         answered = call.answered
         unsure = [each for each in call.operations if each.outcome is Outcome.UNKNOWN]
-        if answered is None or not unsure or answered.answer is None:
+        if answered is None or not unsure or answered.answer is None or answered.kind == "backfillJob":
             continue
         made = _made(case, answered.answer)
         if made is not None and unsure[-1].invoked < answered.invoked:

@@ -139,7 +139,7 @@ def _was_cancelled(case: Case, run: Run) -> bool:
 
 
 def _resource(answer: dict[str, object]) -> str:
-    return str(answer.get("jobId") or answer.get("runId") or answer.get("runIds"))
+    return str(answer.get("operationId") or answer.get("jobId") or answer.get("runId") or answer.get("runIds"))
 
 
 def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str]]:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from chaos.client import PATHS, PATIENCE, judge
-from chaos.plan import CLIENTS, Planner, Step
+from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.simulation.node import ApiNode
 from chaos.simulation.world import World
@@ -23,6 +23,8 @@ SLOWEST: Final = 5.0
 BY_THE_WALL: Final = "*/10 0-59 0-23 * * *"
 """Every ten seconds of the wall clock: unlike with `*`, what it skips or repeats is up to the rules."""
 CHANGING: Final = ("Europe/Berlin", "Australia/Sydney")
+BACKFILLS: Final = 0.1
+"""The share of back-fills in what clients do, as soon as they have something to make up for: seeds are short."""
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 
@@ -35,6 +37,12 @@ class SmallPlanner(Planner):
         if self._chance.random() < 0.3:
             run["payload"]["slow"] = round(self._chance.uniform(0.2, self._slowest), 2)
         return run, well
+
+    def _mixed(self) -> Step:
+        recurring = sorted(job for job, timing in self._jobs.items() if timing in {"cron", "every"})
+        if recurring and self._chance.random() < BACKFILLS:
+            return self._of_job("backfillJob", self._chance.uniform(0.1, 1.0), self._chance.choice(recurring))
+        return super()._mixed()
 
     def _timing(self, timing: str) -> dict[str, Any]:
         found = super()._timing(timing)
@@ -57,6 +65,11 @@ class Clients:
         self._numbers = itertools.count(1)
         self._jobs: dict[tuple[int, int], str] = {}
         self._chance = random.Random(f"{world.seed}/clients")  # noqa: S311 - guards nothing
+
+    async def prepare(self) -> None:
+        for number, tenant in _one_each():
+            body = calendar(self._world.ground.seconds())
+            await self.insist(number, tenant, "putCalendar", None, body)
 
     async def run(self, seconds: float) -> None:
         async with asyncio.TaskGroup() as group:

@@ -35,7 +35,8 @@ _WIPE: Final = (
         f"DELETE FROM {table}"  # noqa: S608 - our own names
         for table in (
             "claim", "worker", "subscription", "past_subscription", "firing", "job", "schedule", "history",
-            "dead_letter", "idempotency", "flow", "spec", "lane", "scheduler", "shard", "clock",
+            "dead_letter", "idempotency", "flow", "spec", "lane", "scheduler", "shard", "clock", "operation",
+            "operation_item", "calendar", "calendar_body",
         )
     ),
 )  # fmt: skip

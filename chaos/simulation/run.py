@@ -15,8 +15,8 @@ from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
 from chaos.simulation.world import World
 from chaos.verdict import Verdict, check
-from chaos.watch import MISSED, missed_ranges
-from foliot.domain.misfire import GRACE, USUAL
+from chaos.watch import BACKFILLED, MISSED, backfilled_runs, missed_ranges
+from foliot.domain.misfire import GRACE
 from foliot.services.insights import Insights
 
 SECONDS: Final = (2.0, 3.0, 5.0)
@@ -69,6 +69,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
     for node in world.nodes:
         node.start()
     await asyncio.sleep(0.5)
+    await clients.prepare()
     async with asyncio.TaskGroup() as group:
         group.create_task(clients.run(seconds))
         await storm.blow(seconds)
@@ -89,7 +90,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
             "lease": LEASE.total_seconds(),
             "heartbeat": HEARTBEAT.total_seconds(),
             "grace": GRACE.total_seconds(),
-            "window": USUAL.window.total_seconds(),
+            "schedulers": [node.name for node in world.schedulers],
             "seconds": seconds,
             "rest": CALM,
         },
@@ -129,12 +130,17 @@ async def _rest(world: World, clients: Clients, patience: float) -> bool:
 async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
     found.missed = missed_ranges(await world.ground.fetch(MISSED))
+    found.backfilled = backfilled_runs(await world.ground.fetch(BACKFILLED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))
     for tenant in TENANTS:
         found.jobs[tenant] = await clients.pages(tenant, "/v1/jobs")
         found.runs[tenant] = await clients.pages(tenant, "/v1/runs")
         found.attempts[tenant] = await _attempts(world, insights, tenant)
+        for job in found.jobs[tenant]:
+            if job["scheduleType"] == "recurring":
+                path = f"/v1/jobs/{job['jobId']}/occurrences"
+                found.occurrences[job["jobId"]] = await clients.pages(tenant, path)
     observer.hang_up()
     return found
 

@@ -2,13 +2,16 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from typing import Final
 
 from chaos.simulation.node import Node, WorkerNode
 from chaos.simulation.world import World
 
-LONG_OUTAGE: Final = (32.0, 45.0)
+LONG_OUTAGE: Final = (32.0, 55.0)
 """Seconds without any scheduler: longer than an instant's grace, so that some are missed."""
+BLACKOUTS: Final = (40.0, 60.0, 150.0, 700.0, 4_000.0)
+"""Seconds without anybody: while all are down nothing is asked of the database, so an hour costs nothing."""
 
 FOR_EVER: Final = 1e6
 
@@ -36,8 +39,8 @@ class Storm:
         dice = self._chance
         node = dice.choice([*self._world.nodes, *self._world.workers])
         kind = dice.choices(
-            ("kill", "freeze", "cut", "storm", "crash", "noSchedulers"),
-            (6, 4, 3, 3, 2, 0.3),
+            ("kill", "freeze", "cut", "storm", "crash", "noSchedulers", "blackout"),
+            (6, 4, 3, 3, 2, 0.4, 0.6),
         )[0]
         match kind:
             case "kill":
@@ -50,11 +53,15 @@ class Storm:
                 self._spoil(node, dice.uniform(0.5, 4.0), dice.uniform(0.1, 0.5))
             case "crash":
                 await self._crash(dice.uniform(0.1, 3.0))
+            case "noSchedulers":
+                await self._kill_all(self._world.schedulers, dice.uniform(*LONG_OUTAGE))
             case _:
-                seconds = dice.uniform(*LONG_OUTAGE)
-                for each in self._world.schedulers:
-                    await self._kill(each, seconds)
-                await asyncio.sleep(seconds)
+                await self._kill_all(self._world.nodes, dice.choice(BLACKOUTS) * dice.uniform(1.0, 1.2))
+
+    async def _kill_all(self, nodes: Sequence[Node], seconds: float) -> None:
+        for each in nodes:
+            await self._kill(each, seconds)
+        await asyncio.sleep(seconds)
 
     async def _kill(self, node: Node, seconds: float) -> None:
         self._world.fault("kill", node.name, 0.0 if isinstance(node, WorkerNode) else seconds, workers=boots(node))
@@ -93,6 +100,9 @@ class Storm:
         node.frozen_until = node.cut_until = 0.0
         if node.is_dead:
             node.start_in(0.0)
+        for fault in self._world.faults:
+            if fault.target == node.name:
+                fault.ended = min(fault.ended, self._world.ground.seconds())
 
     async def heal(self) -> None:
         """From now on nothing more goes wrong; what has begun comes to its end."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from chaos.oracle import MICRO
 from chaos.records import Outcome, digest
 from chaos.synthetic.execution import Ended, Plan, carry_out, new_run
 from chaos.synthetic.jobs import Pretended
@@ -73,6 +74,21 @@ def submit_limited(world: World, at: float, limit: int, count: int, plan: Plan) 
         world.operation("createRun", tenant, made - 0.03, Outcome.OK, body=body, answer=answer, status=201)
         turn = free.index(min(free))
         free[turn] = carry_out(world, run, made, max(made, free[turn] + 0.06), own).at
+
+
+def backfill(world: World, job: Pretended, at: float, first: float, last: float, reprocess: str = "none") -> None:
+    """Make up for the instants of a past range, one after the other."""
+    invoked = BEGIN + at
+    body = {"from": rfc3339(BEGIN + first), "until": rfc3339(BEGIN + last), "reprocess": reprocess}
+    answer = {"operationId": world.number("op"), "jobId": job.id}
+    world.operation("backfillJob", job.tenant, invoked, Outcome.OK, job=job.id, body=body, answer=answer)
+    free = invoked + 0.1
+    had = {row["scheduledAt"] for row in world.runs[job.tenant] if row["jobId"] == job.id}
+    for instant in job.standings[-1][1].definition.nominal(BEGIN + first, BEGIN + last):
+        if reprocess == "all" or rfc3339(instant / MICRO) not in had:
+            run = new_run(world, job.tenant, job.id, instant / MICRO, job.body["payload"])
+            world.backfilled.setdefault(job.id, []).append(run["id"])
+            free = carry_out(world, run, free, free, Plan()).at + 0.05
 
 
 def run_by_hand(world: World, job: Pretended, at: float, *, answered: bool, happened: bool) -> None:

@@ -1,9 +1,10 @@
 """A history in which everything happens that may happen, and nothing that may not."""
 
 from collections.abc import Callable
+from typing import Any
 
 from chaos.records import Evidence, Outcome
-from chaos.synthetic.calls import run_by_hand, submit, submit_batch, submit_limited, submit_unanswered
+from chaos.synthetic.calls import backfill, run_by_hand, submit, submit_batch, submit_limited, submit_unanswered
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
@@ -52,6 +53,31 @@ def _edits(world: World) -> None:
         _job(world, None, Change(at(310, 450), "pauseJob", answered=False, happened=happened), every="PT45S")
     _job(world, answered=False, every="PT30S")
     world.operation("createJob", TENANTS[0], BEGIN + 50, Outcome.UNKNOWN, body={"name": "never", "every": "PT9S"})
+
+
+def _manners(world: World) -> None:
+    """Jobs that say what becomes of their late instants, that have a place of their own, or only so many runs."""
+    usual: dict[str, Any] = {"overlap": "allow", "endsAt": rfc3339(BEGIN + 540)}
+    made_up_for = _job(world, every="PT13S", catchUp={"mode": "none", "window": "PT1H"}, **usual)
+    backfill(world, made_up_for, 405, 200, 300)
+    backfill(world, made_up_for, 450, 410, 440, "all")
+    for mode, window in (
+        ("all", "PT10M"),
+        ("all", "PT45S"),
+        ("latest", "PT5M"),
+        ("latest", "PT10S"),
+        ("none", "PT1H"),
+    ):
+        _job(world, every="PT9S", catchUp={"mode": mode, "window": window}, **usual)
+    _job(world, every="PT20S", jitter="PT5S", **usual)
+    _job(world, every="PT7S", jitter="PT12S", **usual)
+    _job(world, cronExpression="0,10,25 * * * * *", jitter="PT2.5S", timezone="Asia/Kolkata", **usual)
+    _job(world, every="PT30S", maxRuns=world.dice.randint(14, 16), **usual)
+    more = Change(420, "changeJob", {"maxRuns": 3})
+    _job(world, None, more, every="PT12S", maxRuns=2, **usual)
+    for happened in (True, False):
+        unsure = Change(430, "changeJob", {"maxRuns": 2}, answered=False, happened=happened)
+        _job(world, None, unsure, every="PT15S", maxRuns=4, **usual)
 
 
 def _one_time(world: World) -> None:
@@ -127,4 +153,5 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _ad_hoc,
     _under_faults,
     _limits,
+    _manners,
 )

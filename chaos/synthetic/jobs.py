@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from chaos.oracle import MICRO, body_of, patched
+from chaos.oracle import MICRO, Definition, body_of, patched
 from chaos.records import Operation, Outcome
 from chaos.synthetic.execution import Ended, Plan, carry_out, new_run, record
 from chaos.synthetic.world import BEGIN, BOUNDS, LENGTH, World, rfc3339
@@ -36,6 +36,10 @@ class Pretended:
         answer = self.view() if answered else None
         world.operation("createJob", tenant, self.created, outcome, body=self.body, answer=answer)
         self.ended: Ended | None = None
+        self.place = world.dice.random()
+        """Where in any jitter window it starts, as a share of it."""
+        self.left: int | None = None
+        """Of maxRuns."""
 
     def view(self) -> dict[str, Any]:
         standing = self.standings[-1][1]
@@ -77,31 +81,71 @@ class Pretended:
         """Put the job, and all that its schedule made of it, on record."""
         self.world.jobs[self.tenant].append({**self.view(), "createdAt": rfc3339(self.created + 0.03)})
         ends = [at for at, _ in self.standings[1:]] + [BEGIN + LENGTH + 20]
+        limit = None
         for (begin, standing), end in zip(self.standings, ends, strict=True):
-            if standing.gate is Gate.OPEN and standing.definition.recurring:
-                self._fire(standing, [at / MICRO for at in standing.definition.instants(begin, end)])
+            definition = standing.definition
+            if definition.max_runs != limit:
+                limit = self.left = definition.max_runs
+            if definition.recurring and standing.gate is not Gate.CANCELLED:
+                instants = [at / MICRO for at in definition.instants(begin, end)]
+                (self._fire if standing.gate is Gate.OPEN else self._pass_by)(standing, instants)
+
+    def _pass_by(self, _: Standing, instants: list[float]) -> None:
+        for at in instants:
+            self._list(at, "skipped", "the job was paused")
 
     def _fire(self, standing: Standing, instants: list[float]) -> None:
         outage = next(fault for fault in self.world.faults if fault.target == "scheduler-0")
         back = outage.ended + 0.4
         late = [at for at in instants if outage.began <= at < back - BOUNDS.grace]
-        if late[:-1]:
-            self.world.missed[self.tenant].append({"job": self.id, "from": late[0], "through": late[-2]})
+        wanted = _wanted(standing.definition, late, back)
+        if passed := [at for at in late if at not in wanted and self.left != 0]:
+            self.world.missed[self.tenant].append({"job": self.id, "from": passed[0], "through": passed[-1]})
         for at in instants:
-            if at not in late[:-1]:
-                held_up = outage.began <= at < back
-                self._occur(standing, at, back + 0.01 if held_up else self.world.available(at + 0.02))
+            if self.left == 0:
+                return
+            if at in passed:
+                self._list(at, "missed", "it came up late")
+                continue
+            held_up = outage.began <= at < back
+            handled = back + 0.01 if held_up else self.world.available(at + 0.02)
+            self._occur(standing, at, handled, self._offset(standing.definition, at, is_late=at in late))
 
-    def _occur(self, standing: Standing, at: float, handled: float) -> None:
+    def _offset(self, definition: Definition, at: float, *, is_late: bool) -> float:
+        """Seconds to its place: always the same one, in whole milliseconds, before the next instant comes."""
+        if not definition.jitter or is_late:
+            return 0.0
+        place = int(self.place * definition.jitter / 1_000) / 1_000
+        following = definition.nominal(at, at + definition.jitter / MICRO)
+        return min(place, following[0] / MICRO - at - 0.001) if following else place
+
+    def _occur(self, standing: Standing, at: float, handled: float, offset: float) -> None:
         payload = msgspec.json.decode(dict(standing.body)["payload"])
         run = new_run(self.world, self.tenant, self.id, at, payload)
         exclusive = standing.definition.overlap == "skip"
         if exclusive and self.ended is not None and self.ended.at > handled:
             record(self.world, run, handled, at, "skipped", handled, 0)
+            self._list(at, "skipped", "the previous run was still going")
             return
-        ended = carry_out(self.world, run, handled, at, self.plan)
+        ended = carry_out(self.world, run, handled, round(at + offset, 6), self.plan)
+        if self.left is not None:
+            self.left -= 1
+        self._list(at, "fired", None)
         if self.ended is None or ended.at > self.ended.at:
             self.ended = ended
+
+    def _list(self, at: float, status: str, reason: str | None) -> None:
+        """What the product's own ledger says of an instant, and of the run that it has just made."""
+        row = self.world.runs[self.tenant][-1] if status == "fired" else {}
+        told = {"runId": row.get("runId"), "runStatus": row.get("status"), "dueAt": row.get("dueAt")}
+        rows = self.world.occurrences.setdefault(self.id, [])
+        rows.append({"at": rfc3339(at), "status": status, "reason": reason, **told})
+
+
+def _wanted(definition: Definition, late: list[float], back: float) -> list[float]:
+    """Which of its late instants a job still wants when they are noticed."""
+    inside = [at for at in late if back - at <= definition.window / MICRO]
+    return {"all": inside, "latest": [at for at in inside if at == late[-1]], "none": []}[definition.catch_up]
 
 
 def _type(standing: Standing) -> str:

@@ -71,7 +71,7 @@ class Surgery:
         """An acknowledged job with exactly these schedule fields that was never changed."""
         changed = {each.job for each in self.evidence.operations if each.job}
         sure = {each.answer["jobId"] for each in self.answered("createJob") if each.answer}
-        names = {"every", "cronExpression", "scheduleAt", "endsAt", "overlap"}
+        names = {"every", "cronExpression", "scheduleAt", "endsAt", "overlap", "catchUp", "jitter", "maxRuns"}
         for row in self.jobs():
             given = {name for name in names if row.get(name) is not None}
             if row["jobId"] in sure - changed and given == set(fields):

@@ -33,6 +33,8 @@ class World:
         self.runs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
         self.attempts: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
         self.missed: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
+        self.occurrences: dict[str, list[dict[str, Any]]] = {}
+        self.backfilled: dict[str, list[str]] = {}
         self.webhooks: list[dict[str, Any]] = []
         self.numbers = itertools.count(1)
         self.fences = itertools.count(1)
@@ -101,6 +103,8 @@ class World:
             jobs=self.jobs,
             runs=self.runs,
             attempts=self.attempts,
+            occurrences=self.occurrences,
+            backfilled=self.backfilled,
             missed=self.missed,
         )
         return Evidence(
@@ -109,7 +113,7 @@ class World:
             effects=self.effects,
             faults=self.faults,
             dump=dump,
-            settings={"lease": BOUNDS.lease, "webhooks": self.webhooks},
+            settings={"lease": BOUNDS.lease, "webhooks": self.webhooks, "schedulers": ["scheduler-0"]},
         )
 
     def _faults(self) -> list[Fault]:

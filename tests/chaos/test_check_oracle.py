@@ -1,15 +1,18 @@
 """The checker's own cron and intervals: right by the book, and the same as the product's wherever both are asked."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos import cron
+from chaos import cron, plan
 from chaos.oracle import MICRO, body_of, definition_of, duration, patched
 from foliot.domain.cron import Dst, fires_after, parse_cron
+from foliot.domain.schedule import Every, OnCalendar, next_fire
+from foliot.wire.calendars import CalendarBody, calendar_of_body
 
 
 def at(text):
@@ -131,3 +134,40 @@ def test_null_takes_a_field_away():
 )
 def test_a_duration_is_read_however_it_is_written(written, seconds):
     assert duration(written) == seconds * MICRO
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("skip", [0, 40, 80, 200, 240]),
+        ("next", [0, 40, 80, 180, 200, 240]),
+        ("previous", [0, 40, 80, 119, 200, 240]),
+    ],
+)
+def test_what_falls_into_a_closed_minute_is_left_out_or_moved_to_its_edge(rule, expected):
+    calendar = {"name": "thirds", "rule": rule}
+    assert instants(-1, 250, every="PT40S", calendar=calendar) == expected
+
+
+@pytest.mark.parametrize("rule", ["skip", "next", "previous"])
+@pytest.mark.parametrize("period", [7, 20, 45, 100])
+def test_both_implementations_agree_about_the_calendar_of_chaos(rule, period):
+    begin = at("2026-07-29T12:00:30Z")
+    body = msgspec.convert(plan.calendar(begin), CalendarBody)
+    recurrence = OnCalendar(Every(timedelta(seconds=period)), calendar_of_body(body)[0], rule)
+    fire, product = datetime.fromtimestamp(begin, UTC), []
+    while (fire := next_fire(recurrence, fire)).timestamp() <= begin + 3600:
+        product.append(fire.timestamp())
+    assert instants(begin, begin + 3600, every=period, calendar={"name": "thirds", "rule": rule}) == product
+
+
+def test_the_recurrence_itself_knows_no_end():
+    ends = definition_of(body_of({"every": 30, "endsAt": "1970-01-01T00:17:10Z"}))
+    assert ends.instants(1000, 1090) == [1020 * MICRO]
+    assert ends.nominal(1000, 1090) == [1020 * MICRO, 1050 * MICRO, 1080 * MICRO]
+
+
+def test_what_is_said_and_what_is_usual_are_the_same_definition():
+    usual = definition_of(body_of({"every": 30}))
+    assert definition_of(body_of({"every": "PT30S", "catchUp": {"mode": "latest", "window": "PT1H"}})) == usual
+    assert definition_of(body_of({"every": 30, "jitter": "PT2.5S"})).jitter == 2_500_000

@@ -1,0 +1,64 @@
+"""S4, S5: a back-fill runs each instant of its range once, no other one, and none that it was asked to leave alone."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from chaos.check.case import Case
+from chaos.check.facts import Job, Run
+from chaos.check.finding import Finding
+from chaos.check.occurrences import Occurrences
+from chaos.oracle import MICRO, instant
+from chaos.records import Outcome
+
+
+class Asked(NamedTuple):
+    """One back-fill that somebody wanted."""
+
+    at: float
+    first: int
+    last: int
+    reprocess: str
+
+    def covers(self, at: int) -> bool:
+        return self.first <= at <= self.last
+
+
+def backfilled_wrongly(case: Case, found: Occurrences) -> Iterator[Finding]:
+    job = found.job
+    if not job.backfilled:
+        return
+    asked = [_asked(call.first.invoked, call.first.body or {}) for call in case.calls if _wanted(call.operations, job)]
+    by_instant: dict[int, list[Run]] = defaultdict(list)
+    for run in job.runs:
+        if run.id in job.backfilled and run.instant is not None:
+            by_instant[run.instant].append(run)
+    for at, runs in by_instant.items():
+        covering = [each for each in asked if each.covers(at)]
+        if not covering or not any(at in each.nominal(at / MICRO - 1, at / MICRO + 1) for each in job.definitions):
+            yield _about("S5", job, runs[0], "is none of the instants that somebody wanted to be made up for")
+        elif len(runs) > len(covering):
+            yield _about("S4", job, runs[-1], f"was made up for {len(runs)} times, and {len(covering)} times asked for")
+        elif all(each.reprocess == "none" for each in covering) and _had_run(found, at, covering[0].at):
+            yield _about("S4", job, runs[0], "was made up for, and had been run")
+
+
+def _wanted(tries: list[Any], job: Job) -> bool:
+    return (
+        tries[0].kind == "backfillJob"
+        and tries[0].job == job.id
+        and any(each.outcome is not Outcome.FAIL for each in tries)
+    )
+
+
+def _asked(at: float, body: dict[str, Any]) -> Asked:
+    return Asked(at, instant(body["from"]), instant(body["until"]), body["reprocess"])
+
+
+def _had_run(found: Occurrences, at: int, before: float) -> bool:
+    return any(run.starts and run.starts[0].at < before for run in found.records.get(at, []))
+
+
+def _about(check: str, job: Job, run: Run, message: str) -> Finding:
+    told = f"the instant {run.scheduled:.6f} {message}"
+    return Finding(check=check, rule="backfill", message=told, run=run.id, job=job.id, at=run.scheduled)
