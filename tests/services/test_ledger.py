@@ -163,6 +163,18 @@ async def test_what_was_missed_stays_missed_and_says_which_run_a_backfill_made_o
     assert {each.backfill_run_id for each in told} == {run.run_id for run in made if run.scheduled_at in missed}
 
 
+async def test_an_instant_that_was_opened_on_time_and_made_hours_later_is_found(world: World):
+    """By a scheduler that hung between the two: nothing says that it was late."""
+    job = await world.job_id(every="PT24H")
+    await world.make_overdue(by=timedelta(days=2))
+    at = await world.next_at()
+    await world.fire(at)
+    worker = await world.worker()
+    await worker.settle(await worker.claim())
+    (told,) = await _told(world, job, until=at)
+    assert (told.at, told.status, told.run_status) == (at, "fired", "completed")
+
+
 async def test_gaps_are_told_per_tenant_newest_first(world: World):
     _, instants = await _past_job(world, 30, catchUp={"mode": "none"})
     other = await world.another_tenant()

@@ -122,14 +122,21 @@ class Ledger:
         ids = [(first_id_at(low), first_id_at(high)) for low, high in spans]
         every = [each.at for each, _ in batch]
         runs = await ledger.traces(connection, job, every, ids)
+
+        def tell() -> list[Occurrence]:
+            return [
+                occurrence(at, stretch, runs.get(at), _covering(records.get(stretch.schedule, ()), at), now)
+                if taken is None
+                else by_calendar(taken, stretch.schedule, owned, now - KEPT)
+                for (at, taken), stretch in batch
+            ]
+
+        if lost := [each.at for each in tell() if each.fate is Fate.UNACCOUNTED]:
+            # Opened on time and made long after, because a scheduler hung in between: rare, and dear to look for.
+            span = first_id_at(min(lost) - _MARGIN), first_id_at(now + _MARGIN)
+            runs |= await ledger.traces(connection, job, lost, [span])
         filled = await ledger.filled_back(connection, job, every)
-        told = [
-            occurrence(at, stretch, runs.get(at), _covering(records.get(stretch.schedule, ()), at), now)
-            if taken is None
-            else by_calendar(taken, stretch.schedule, owned, now - KEPT)
-            for (at, taken), stretch in batch
-        ]
-        return [msgspec.structs.replace(each, filled_back=filled.get(each.at)) for each in told]
+        return [msgspec.structs.replace(each, filled_back=filled.get(each.at)) for each in tell()]
 
 
 def _instants(owned: Sequence[Owned], since: datetime, until: datetime) -> Iterator[_Instant]:
