@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from editing import changed
 from foliot.domain.ids import decode
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
@@ -153,6 +154,7 @@ async def test_a_promotion_waits_for_a_resume_in_mid_flight_and_does_not_hold_th
     async with world.unfinished() as owner:
         await owner.run("lock_job", world.tenant, job)
         await owner.run("set_gate", world.tenant, job, 0, None)
+        await owner.run("hold_timers", job, await world.value("SELECT run FROM job"), False)
         await owner.run("unblock_runs", job)
         promoting = asyncio.create_task(world.promoter.run_once(now))
         await world.until_waiting()
@@ -179,12 +181,38 @@ async def test_a_promotion_that_came_second_finds_nothing_of_a_cancelled_job(wor
     async with world.unfinished() as owner:
         await owner.run("lock_job", world.tenant, job)
         await owner.run("set_gate", world.tenant, job, 2, None)
-        await owner.run("cancel_runs", job, run)
+        await owner.run("cancel_timers", job, run)
+        await owner.run("cancel_runs", job)
         promoting = asyncio.create_task(world.promoter.run_once(now))
         await world.until_waiting()
     assert await promoting == 0
     assert await world.count("run") == await world.count("ready") == await world.count("timer") == 0
     assert await world.value("SELECT array_agg(state) FROM history") == [State.CANCELLED]
+
+
+async def test_a_promotion_waits_for_a_pause_in_mid_flight_and_holds_the_run(world: World):
+    job, now = await _due(world, "timers")
+    async with world.unfinished() as owner:
+        await owner.run("lock_job", world.tenant, job)
+        await owner.run("set_gate", world.tenant, job, 1, datetime.now(UTC))
+        await owner.run("hold_timers", job, await world.value("SELECT run FROM job"), True)
+        promoting = asyncio.create_task(world.promoter.run_once(now))
+        await world.until_waiting()
+        await owner.run("block_runs", job)
+    await promoting
+    assert (await _state(world), await world.count("ready")) == (State.BLOCKED, 0)
+
+
+async def test_a_paused_job_that_is_given_another_instant_is_held_when_it_comes(world: World):
+    job, _ = await _due(world, "timers")
+    await world.control.pause(world.tenant, job)
+    later = datetime.now(UTC) + timedelta(hours=2)
+    await world.control.change(world.tenant, job, changed(scheduleAt=later.isoformat()))
+    await world.promoter.run_once(later)
+    assert (await _state(world), await world.count("ready")) == (State.BLOCKED, 0)
+    await world.resume(job)
+    await world.promoter.run_once(later)
+    assert (await _state(world), await world.count("ready")) == (State.READY, 1)
 
 
 async def test_a_claim_in_mid_flight_goes_on_though_its_job_is_cancelled(world: World):
@@ -205,7 +233,7 @@ async def test_a_claim_skips_what_is_being_cancelled(world: World):
     await world.promoter.run_once()
     worker = await world.worker()
     async with world.unfinished() as owner:
-        await owner.run("cancel_runs", job, None)
+        await owner.run("cancel_runs", job)
         assert await worker.claim() == []
     assert await world.count("history") == 1
 

@@ -151,7 +151,7 @@ class Control:
             if standing.gate is Gate.OPEN:
                 await jobs.set_gate(connection, tenant, job, Gate.PAUSED, standing.now)
                 await jobs.unsubscribe(connection, [job], standing.now, closed=True)
-                await jobs.block_runs(connection, job)
+                await jobs.block_runs(connection, job, standing.run)
             return await self._read(connection, tenant, job)
 
     async def resume(self, tenant: int, job: int, draft_of: Callable[[JobRow], Draft]) -> JobRow:
@@ -170,7 +170,7 @@ class Control:
                     await jobs.set_gate(connection, tenant, job, Gate.OPEN, standing.now)
                     if before.schedule is not None:
                         await jobs.subscribe(connection, {job: draft}, locked.values(), standing.now)
-                    await jobs.unblock_runs(connection, job)
+                    await jobs.unblock_runs(connection, job, standing.run)
                 row = await self._read(connection, tenant, job)
                 break
         else:
@@ -250,7 +250,9 @@ class Control:
         await jobs.update_job(connection, changed, now)
         if draft.calendar is not None or "calendar" in before.timing:
             await calendars.write_followers(connection, {before.id: draft.calendar})
-        await _plan_runs(connection, [changed])  # also of a paused job: its run waits and is held when due
+        await _plan_runs(connection, [changed])
+        if standing.gate is Gate.PAUSED:
+            await jobs.block_runs(connection, before.id, run)
         if schedule is not None and standing.gate is Gate.OPEN:
             await jobs.subscribe(connection, {before.id: draft}, [locked[schedule]], now)
         return True

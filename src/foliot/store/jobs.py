@@ -207,14 +207,19 @@ async def take_back_run(connection: Connection, run: int) -> bool:
 
 
 async def cancel_runs(connection: Connection, job: int, run: int | None) -> None:
-    await connection.execute(SQL["cancel_runs"], job, run)
+    """End what waits, is ready or is blocked; `run` is the only one of a one-time job."""
+    await connection.execute(SQL["cancel_timers"], job, run)
+    await connection.execute(SQL["cancel_runs"], job)
 
 
-async def block_runs(connection: Connection, job: int) -> None:
+async def block_runs(connection: Connection, job: int, run: int | None) -> None:
+    """Hold what waits or is ready; `run` as above."""
+    await connection.execute(SQL["hold_timers"], job, run, True)
     await connection.execute(SQL["block_runs"], job)
 
 
-async def unblock_runs(connection: Connection, job: int) -> None:
+async def unblock_runs(connection: Connection, job: int, run: int | None) -> None:
+    await connection.execute(SQL["hold_timers"], job, run, False)
     await connection.execute(SQL["unblock_runs"], job)
 
 

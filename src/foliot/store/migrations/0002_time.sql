@@ -48,6 +48,10 @@ CREATE FUNCTION catches_up(mode smallint, within integer, until timestamptz, at 
             AND (mode = 2 OR (mode = 1 AND (following IS NULL OR following > least(late_through, until)))));
 CREATE INDEX past_subscription_of_schedule ON past_subscription (schedule, until);
 
+-- A timer knows whether its job is paused, so that promote need not ask: to lock the job's row instead dirtied a page of
+-- `job` for each run that fell due.
+ALTER TABLE timer ADD COLUMN held boolean NOT NULL DEFAULT false;
+
 -- How a one-time job ended is told by the history of its only run: to write it into the job as well took as long as all
 -- the rest of a settle, with ten million jobs.
 DROP VIEW job_view;

@@ -153,6 +153,15 @@ WITH from_timer AS (
 )
 SELECT id FROM from_timer UNION ALL SELECT id FROM from_run
 
+-- :name cancel_timers
+-- Before `cancel_runs`, in a statement of its own: what promote took meanwhile is a run by then.
+WITH untimed AS (
+    DELETE FROM timer WHERE id = $2 OR (job = $1 AND origin > 1)
+    RETURNING id, scheduled_at, due_at, tenant, spec
+)
+INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
+SELECT id, $1, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 6, 'the job was cancelled' FROM untimed
+
 -- :name cancel_runs
 -- What waits, is ready or is blocked ends here; what a worker holds goes on. The ready row goes first: whoever pops it
 -- owns the run. Whoever makes runs of a job ready (promote, conclude, reap) locks the job first, so nothing slips by.
@@ -163,15 +172,14 @@ WITH popped AS (
 ), gone AS (
     DELETE FROM run WHERE job = $1 AND (state IN (0, 2) OR id IN (SELECT run FROM popped))
     RETURNING id, scheduled_at, due_at, tenant, spec, attempt
-), untimed AS (
-    DELETE FROM timer WHERE id = $2 OR (job = $1 AND origin > 1)
-    RETURNING id, scheduled_at, due_at, tenant, spec, 0::smallint AS attempt
-), everything AS (
-    SELECT * FROM gone UNION ALL SELECT * FROM untimed
 )
 INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
 SELECT id, $1, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'the job was cancelled'
-  FROM everything
+  FROM gone
+
+-- :name hold_timers
+-- Before `block_runs` and `unblock_runs`, in a statement of its own, as `cancel_timers`.
+UPDATE timer SET held = $3 WHERE (id = $2 OR (job = $1 AND origin > 1)) AND held <> $3
 
 -- :name block_runs
 WITH popped AS (

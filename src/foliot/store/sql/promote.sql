@@ -56,13 +56,11 @@ WITH found AS MATERIALIZED (
 SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM skipped)
 
 -- :name promote_timers
--- As above: the job before its timer.
-WITH due AS MATERIALIZED (
-    SELECT x.id, x.lane, x.rank, (SELECT job.gate FROM job WHERE job.id = timer.job FOR KEY SHARE) AS gate
-      FROM unnest($1::bigint[], $2::int[], $3::bigint[]) AS x(id, lane, rank) JOIN timer ON timer.id = x.id
-), gone AS (
-    DELETE FROM timer USING due WHERE timer.id = due.id
-    RETURNING timer.*, due.lane, due.rank, CASE WHEN due.gate = 1 THEN 2 ELSE 1 END AS state
+-- Whether the job is paused stands in the timer itself. Whoever pauses, resumes or cancels writes the timer in one
+-- statement and looks at the job's runs in a later one: either we find its mark, or it finds our run.
+WITH gone AS (
+    DELETE FROM timer USING unnest($1::bigint[], $2::int[], $3::bigint[]) AS due(id, lane, rank) WHERE timer.id = due.id
+    RETURNING timer.*, due.lane, due.rank, CASE WHEN timer.held THEN 2 ELSE 1 END AS state
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, target, payload)
     SELECT id, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, scheduled_at, due_at, rank, tenant, spec, state,
