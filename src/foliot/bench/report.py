@@ -32,7 +32,9 @@ def page(found: dict[str, Any]) -> str:
         f" Python {machine['python']}, PostgreSQL {found['postgres']} (embedded, fsync on)."
         f" Load average {found['loadBefore']:.1f} before, {found['minutes']:.1f} minutes in all."
     )
-    lines = [f"# Bench at {machine['commit']}", "", head, "", *_rates(results), *_rest(results), "", METHOD]
+    lines = [f"# Bench at {machine['commit']}", "", head]
+    if "floor" in results:
+        lines += ["", *_rates(results), *_rest(results), "", METHOD]
     if "schedules" in results:
         lines += ["", *_schedules(results["schedules"])]
     return "\n".join(lines) + "\n"

@@ -43,7 +43,7 @@ def bench(seconds: float, sections: tuple[str, ...], schedules: int, json: bool)
     """Measure throughput, latency and lateness on a database of its own.
 
     The raw floor is the same SQL in a bare loop on the same server, tuned first: what nothing above it could beat.
-    In a checkout, a run of all sections at full length writes its report to docs/proof.
+    In a checkout, a run of all sections, or of schedules alone, writes its report to docs/proof if of full length.
     """
     found = asyncio.run(_run(seconds, sections or SECTIONS, schedules))
     if json:
@@ -51,9 +51,11 @@ def bench(seconds: float, sections: tuple[str, ...], schedules: int, json: bool)
     else:
         _show(found["results"])
     folder = proofs()
-    is_full = seconds >= FULL and schedules >= TEN_MILLION and set(sections or SECTIONS) == set(SECTIONS)
-    if folder is not None and is_full:
-        folder /= f"bench-{commit()}"
+    name = {frozenset(SECTIONS): "bench", frozenset([SCHEDULES]): "bench-schedules"}.get(
+        frozenset(sections or SECTIONS)
+    )
+    if folder is not None and name is not None and seconds >= FULL and schedules >= TEN_MILLION:
+        folder /= f"{name}-{commit()}"
         publish(folder, found)
         click.echo(f"written to {folder}", err=True)
 
