@@ -117,7 +117,7 @@ def _(it: Surgery) -> None:
 @plant("S15 none")
 def _(it: Surgery) -> None:
     job = _job(it, catchUp={"mode": "none", "window": "PT1H"})
-    _run_late(it, job, _late(it, job)[1][1])
+    _run_late(it, job, _late(it, job)[1][0] + 9)
 
 
 @plant("S15 latest, and one before it")
@@ -131,7 +131,7 @@ def _(it: Surgery) -> None:
 @plant("S15 later than its window")
 def _(it: Surgery) -> None:
     job = _job(it, catchUp={"mode": "latest", "window": "PT10S"})
-    _run_late(it, job, _late(it, job)[1][1])
+    _run_late(it, job, _late(it, job)[1][0] + 9)
 
 
 @plant("S15 all but one")
