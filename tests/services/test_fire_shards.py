@@ -210,7 +210,7 @@ async def test_runs_that_nobody_promotes_are_promoted_by_whoever_sees_them(clock
     await world.submit(2, delay=timedelta(seconds=90))
     other = Promoter(world.database, _fixed(NOBODY), time)
     assert await other.pause() == 0.5
-    await time.passes(SWEEP + 9)
+    await time.passes(5 + OVERDUE.total_seconds() - 1)
     assert await other.run_once() == 0
     await time.passes(SWEEP)
     assert await other.run_once() == 3

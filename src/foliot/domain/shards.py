@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 SHARDS: Final = 256
 """Schedules are dealt out by their id, runs that wait for their time by theirs: see `schedule.shard` in the schema."""
 ALL: Final = frozenset(range(SHARDS))
-OVERDUE: Final = timedelta(seconds=10)
+OVERDUE: Final = timedelta(seconds=6)
 """What is late by more than this is done by whoever sees it: its owner should have, and did not."""
-SWEEP: Final = 5.0
+SWEEP: Final = 2.0
 """Seconds between two looks for what is overdue."""
 
 

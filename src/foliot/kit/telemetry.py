@@ -57,7 +57,7 @@ SHARDS_HELD: Final = Gauge("foliot_shards_held", "Shards that this process looks
 SHARDS_TAKEN: Final = Counter("foliot_shards_taken", "Shards that came to this process", registry=REGISTRY)
 OVERDUE_TAKEN: Final = Counter(
     "foliot_overdue_taken",
-    "Schedules, firings and runs of others' shards that were 10 seconds late and done by this process",
+    "Schedules, firings and runs of others' shards that were 6 seconds late and done by this process",
     registry=REGISTRY,
 )
 CLOCK_JUMPS: Final = Counter(
