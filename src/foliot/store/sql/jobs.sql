@@ -164,7 +164,8 @@ SELECT id, $1, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 6, '
 
 -- :name cancel_runs
 -- What waits, is ready or is blocked ends here; what a worker holds goes on. The ready row goes first: whoever pops it
--- owns the run. Whoever makes runs of a job ready (promote, conclude, reap) locks the job first, so nothing slips by.
+-- owns the run. Whoever makes waiting runs of a job ready (promote, conclude, reap) locks the job first, so nothing
+-- slips by; what comes from a timer was a timer that `cancel_timers` took, or is a run by now.
 WITH popped AS (
     DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
      WHERE run.job = $1 AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
