@@ -6,7 +6,7 @@ import pytest
 
 from foliot.bench.load import LATER, Load
 from foliot.bench.report import page, schedules_rows
-from foliot.bench.schedules import LEAD, TAIL, Repeat
+from foliot.bench.schedules import TAIL, Repeat, lead
 from foliot.bench.targets import TARGETS, summarise, what_bounds
 from foliot.bench.template import no_bar, remove, template
 from foliot.domain.schedule import Cron, Every, next_fire
@@ -37,7 +37,7 @@ async def test_every_run_that_falls_due_is_settled_once_and_the_load_can_be_used
     assert found["missed"] == again == 0
     assert {target.name for target in TARGETS} <= found.keys()
     assert {"scheduler", "worker", "backends", "idle"} <= found["busy"].keys()
-    assert ended == LOAD.called_up(LEAD + SECONDS + TAIL) > 0
+    assert ended == LOAD.called_up(lead(SECONDS) + SECONDS + TAIL) > 0
 
     said.clear()
     async with template(LOAD, place, said.append, no_bar) as made:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foliot.domain.fairness import Priority, step
+from foliot.domain.floor import WHOLE
 from foliot.domain.outcome import Ending, Outcome
 from foliot.services.promote import Promoter
 from foliot.store import dispatch
@@ -83,6 +84,19 @@ async def test_two_promoters_move_each_timer_once(world: World):
     assert await second == 0
     assert await world.count("ready") == await world.count("run") == 10
     await rival.close()
+
+
+async def test_a_timer_that_turns_up_below_what_was_done_is_found_by_the_next_whole_look(world: World):
+    clock = [0.0]
+    promoter = Promoter(world.database, clock=lambda: clock[0])
+    await world.submit(delay=2 * HOUR)
+    now = datetime.now(UTC) + 3 * HOUR
+    assert await promoter.run_once(now) == 1
+    await world.submit(delay=HOUR)
+    assert await promoter.run_once(now) == 0
+    clock[0] += WHOLE
+    assert await promoter.run_once(now) == 1
+    await promoter.close()
 
 
 async def test_how_long_to_sleep_is_the_time_to_the_next_due_run(world: World):

@@ -104,6 +104,8 @@ async def test_a_claim_pops_the_head_of_the_order(line: Line):
 
 
 SOME = list(range(0, 256, 3))
+FLOOR: dict[str, list[Any]] = {"due_runs": [], "due_timers": [None]}
+"""What a statement is told besides of where to begin."""
 """The shards that one of three schedulers looks after."""
 
 
@@ -115,7 +117,7 @@ async def test_due_runs_are_found_at_the_head_of_their_index(line: Line):
 
 
 async def test_due_timers_are_found_at_the_head_of_their_index(line: Line):
-    plan = await explain(line, "due_timers", datetime(2100, 1, 1, tzinfo=UTC), BATCH, None, None)
+    plan = await explain(line, "due_timers", datetime(2100, 1, 1, tzinfo=UTC), BATCH, None, None, None)
     assert plan.whole_scans() == set()
     assert plan.indexes("timer") == {"timer_due"}
     assert plan.rows_read("timer") <= 3 * BATCH
@@ -127,25 +129,41 @@ async def test_due_timers_are_found_at_the_head_of_their_index(line: Line):
 async def test_of_what_is_due_in_others_shards_only_what_lies_between_is_read(
     line: Line, statement: str, table: str, index: str
 ):
-    plan = await explain(line, statement, datetime(2100, 1, 1, tzinfo=UTC), BATCH, SOME, None)
+    plan = await explain(line, statement, datetime(2100, 1, 1, tzinfo=UTC), BATCH, SOME, None, *FLOOR[statement])
     assert plan.whole_scans() == set()
     assert plan.indexes(table) == {index}
     assert plan.rows_read(table) <= 5 * BATCH
 
 
 async def test_due_schedules_of_ones_shards_are_found_at_the_head_of_their_index(calm: Line):
-    plan = await explain(calm, "due_schedules", datetime(2100, 1, 1, tzinfo=UTC), BATCH, GRACE, BATCH, SOME, None)
+    plan = await explain(calm, "due_schedules", datetime(2100, 1, 1, tzinfo=UTC), BATCH, GRACE, BATCH, SOME, None, None)
     assert plan.indexes("schedule") == {"schedule_due"}
     assert plan.rows_read("schedule") <= 4 * BATCH
-    plan = await explain(calm, "next_fire", SOME)
+    plan = await explain(calm, "next_fire", SOME, None)
     assert plan.indexes("schedule") == {"schedule_due"}
     assert plan.rows_read("schedule") <= 20
+
+
+async def test_what_lies_below_the_floor_is_not_read(line: Line, calm: Line):
+    far, later = datetime(2100, 1, 1, tzinfo=UTC), datetime(2099, 12, 31, tzinfo=UTC)
+    plan = await explain(line, "due_timers", far, BATCH, None, None, later)
+    assert plan.rows_read("timer") == 0
+    plan = await explain(calm, "due_schedules", far, BATCH, GRACE, BATCH, None, None, later)
+    assert plan.rows_read("schedule") == 0
+
+
+async def test_a_floor_from_the_future_is_none(line: Line, calm: Line):
+    far, beyond = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 2, tzinfo=UTC)
+    assert (await explain(line, "due_timers", far, BATCH, None, None, beyond)).rows_read("timer") > 0
+    assert (await explain(calm, "due_schedules", far, BATCH, GRACE, BATCH, None, None, beyond)).rows_read(
+        "schedule"
+    ) > 0
 
 
 @pytest.mark.parametrize(("statement", "table"), [("due_runs", "run"), ("due_timers", "timer")])
 async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: str):
     for reach in ((None, None), (SOME, None), (SOME, timedelta(seconds=10))):
-        plan = await explain(line, statement, None, BATCH, *reach)
+        plan = await explain(line, statement, None, BATCH, *reach, *FLOOR[statement])
         assert plan.rows_read(table) == 0
     assert plan.pages_read < 20
 
@@ -153,9 +171,9 @@ async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: st
 @pytest.mark.parametrize(
     ("statement", "table", "arguments"),
     [
-        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, None, None]),
-        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, None]),
-        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, timedelta(seconds=10)]),
+        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, None, None, None]),
+        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, None, None]),
+        ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, timedelta(seconds=10), None]),
         ("gauges", "schedule", [timedelta(seconds=5)]),
         ("expire_keys", "idempotency", [timedelta(days=1)]),
         ("remove_past_subscriptions", "past_subscription", []),
@@ -170,10 +188,10 @@ async def test_what_is_young_or_not_due_is_not_read_by_those_who_look_for_it(
 
 
 async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line):
-    plan = await explain(line, "next_due", None)
+    plan = await explain(line, "next_due", None, None)
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") + plan.rows_read("timer") <= 4
-    plan = await explain(line, "next_due", SOME)
+    plan = await explain(line, "next_due", SOME, None)
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") + plan.rows_read("timer") <= 40
 

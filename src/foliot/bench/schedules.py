@@ -14,8 +14,9 @@ from foliot.bench.targets import Found, summarise
 from foliot.bench.template import Bar, Template, template
 from foliot.bench.watch import Watch, peak_memory
 
-LEAD: Final = 5.0
-"""Seconds of the steady load before the window: caches fill, and everything has started."""
+LEAD: Final = 20.0
+"""Seconds of the steady load before the window, at most as long as that: caches fill, and what the preparation
+has just written to disk goes into the log whole once more, as after any checkpoint."""
 TAIL: Final = 2.0
 BURST_STEP: Final = 20
 """Seconds between two instants of the burst's schedule."""
@@ -59,6 +60,10 @@ SELECT count(*) AS runs, max(history.started_at) AS last
 Say = Callable[[str], None]
 
 
+def lead(seconds: float) -> float:
+    return min(LEAD, seconds)
+
+
 async def measure_schedules(load: Load, place: Path, seconds: float, say: Say, bar: Bar) -> dict[str, Any]:
     """Medians of three, each with `seconds` of the steady load."""
     async with template(load, place, say, bar) as made:
@@ -85,7 +90,7 @@ class Repeat:
 
     async def run(self) -> Found:
         self._say("schedules: bringing the load up to the present")
-        begin = await self._made.prepare(LEAD + self._seconds + TAIL)
+        begin = await self._made.prepare(lead(self._seconds) + self._seconds + TAIL)
         async with self._bed.process("worker", APP) as worker:
             await self._until("SELECT EXISTS (SELECT FROM worker WHERE state = 0)")
             asked = await self._clock()
@@ -102,7 +107,7 @@ class Repeat:
         self._found["startUp"] = round(await self._bed.value(_FIRST_FIRING, asked), 2)
 
     async def _steady(self, begin: datetime, **processes: int) -> None:
-        after = begin + timedelta(seconds=LEAD)
+        after = begin + timedelta(seconds=lead(self._seconds))
         until = after + timedelta(seconds=self._seconds)
         await self._wait_for(after)
         watch = Watch(self._made.server.pid or 0, **processes)

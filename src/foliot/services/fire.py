@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from foliot.domain.floor import Floor
 from foliot.domain.misfire import GRACE, Advance, Reach, advance
 from foliot.domain.schedule import Recurrence, parse_key
 from foliot.domain.shards import EVERYTHING, Look, Rounds
@@ -65,6 +66,7 @@ class Firer:
         self._rate = catch_up_rate
         self._late_from = 0.0
         self._rounds = Rounds(shards, clock)
+        self._floor = Floor(clock)
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -104,7 +106,7 @@ class Firer:
             longest = min(longest, held)
         if (mine := self._rounds.mine()) is None:
             return longest
-        seconds = await seconds_to_next_fire(self._line, mine)
+        seconds = await seconds_to_next_fire(self._line, mine, self._floor.since(mine))
         return longest if seconds is None else min(max(seconds, 0.0), longest)
 
     async def close(self) -> None:
@@ -116,7 +118,8 @@ class Firer:
         return found or await self._catch_up(look, wait=wait)
 
     async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
-        due = await due_schedules(self._line, MOST_SCHEDULES, now, late=MOST_LATE, look=look)
+        since = self._floor.since(look) if look.overdue is None else None
+        due = await due_schedules(self._line, MOST_SCHEDULES, now, late=MOST_LATE, look=look, since=since)
         if not due:
             return 0
         reaches = await self._reaches(due, now)
@@ -125,12 +128,20 @@ class Firer:
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [schedule.id for schedule in due], wait=wait)
             moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked], now)
+        self._raise_floor(look, due, moved, now)
         for schedule, move in moves:
             if schedule.id in moved:
                 telemetry.OCCURRENCES_MISSED.inc(move.missed)
                 for fire in move.fires:
                     telemetry.FIRE_LATENESS.observe(((now or schedule.now) - fire).total_seconds())
         return len(moved)
+
+    def _raise_floor(self, look: Look, due: Sequence[DueSchedule], moved: set[int], now: datetime | None) -> None:
+        """Up to what was left: those that an edit held, and those of the late ones that did not fit."""
+        left = [each.next_at for each in due if each.id not in moved]
+        late = [each.next_at for each in due if (now or each.now) - each.next_at > GRACE]
+        if look.overdue is None:
+            self._floor.reach(look, min(left) if left else max(late or [each.next_at for each in due]))
 
     async def _reaches(self, due: Sequence[DueSchedule], now: datetime | None) -> dict[int, Reach]:
         """How far back the late ones among them are wanted."""
@@ -153,7 +164,8 @@ class Firer:
         """Read the recurrences that are not known yet, with the calendars that they follow."""
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        unknown = {each.key for each in due} - self._known.keys()
+        # Not `- self._known.keys()`, which walks over all that is known.
+        unknown = {each.key for each in due if each.key not in self._known}
         calendars = await self._calendars.learn(self._line.fetch, unknown)
         self._known.update({key: parse_key(key, calendars) for key in unknown})
 

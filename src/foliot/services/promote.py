@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from foliot.domain.fairness import Priority, retry_rank, step
+from foliot.domain.floor import Floor
 from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
@@ -27,6 +28,7 @@ class Promoter:
     ) -> None:
         """`shards`: those to look after, all if none."""
         self._rounds = Rounds(shards, clock)
+        self._floor = Floor(clock)
         self._line = database.line()
         self._ranks = database.line(synchronous_commit="off")
 
@@ -43,7 +45,7 @@ class Promoter:
         """Seconds to the next due run, at most `longest`."""
         if (mine := self._rounds.mine()) is None:
             return longest
-        seconds = await seconds_to_next_due(self._line, mine)
+        seconds = await seconds_to_next_due(self._line, mine, self._floor.since(mine))
         return longest if seconds is None else min(max(seconds, 0.0), longest)
 
     async def close(self) -> None:
@@ -54,7 +56,8 @@ class Promoter:
         return await self._promote("runs", now, look) + await self._promote("timers", now, look)
 
     async def _promote(self, table: Table, now: datetime | None, look: Look) -> int:
-        due = await fetch_due(self._line, table, BATCH, now, look)
+        mine = table == "timers" and look.overdue is None
+        due = await fetch_due(self._line, table, BATCH, now, look, self._floor.since(look) if mine else None)
         if not due:
             return 0
         counts: Counter[Flow] = Counter(run.flow for run in due if not run.again)
@@ -64,5 +67,7 @@ class Promoter:
             for run in due
         ]
         moved = await promote(self._line, table, due, chosen)
+        if mine:
+            self._floor.reach(look, max(run.due_at for run in due))
         telemetry.RUNS_PROMOTED.inc(moved)
         return moved

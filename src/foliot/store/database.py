@@ -22,6 +22,9 @@ _SESSION: Final = MappingProxyType(
         "search_path": "foliot",
         "timezone": "UTC",
         "jit": "off",
+        # A generic plan takes any LIMIT for a tenth of the table: with millions of timers each look for those that are
+        # due started processes of its own, which cost as much as all the claims.
+        "max_parallel_workers_per_gather": "0",
         "statement_timeout": "30s",
         # A process that is stopped in mid-transaction keeps its locks: a schedule would be silent for as long.
         "idle_in_transaction_session_timeout": "5s",

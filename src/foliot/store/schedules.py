@@ -22,14 +22,20 @@ class DueSchedule(NamedTuple):
 
 
 async def due_schedules(
-    line: Line, limit: int, now: datetime | None = None, *, late: int | None = None, look: Look = EVERYTHING
+    line: Line,
+    limit: int,
+    now: datetime | None = None,
+    *,
+    late: int | None = None,
+    look: Look = EVERYTHING,
+    since: datetime | None = None,
 ) -> list[DueSchedule]:
     """Schedules whose next instant has come, by the database's clock; tests may pass another.
 
-    Those that are on time come first, then at most `late` of those that are not.
+    Those that are on time come first, then at most `late` of those that are not; none that was due before `since`.
     """
     most_late = limit if late is None else late
-    rows = await line.fetch("due_schedules", now, limit, GRACE, most_late, look.numbers, look.overdue)
+    rows = await line.fetch("due_schedules", now, limit, GRACE, most_late, look.numbers, look.overdue, since)
     return [DueSchedule(*row) for row in rows]
 
 
@@ -136,6 +142,6 @@ async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> No
     await connection.fetch(SQL["rest_schedules"], await lock_to_fire(connection, schedules, wait=False))
 
 
-async def seconds_to_next_fire(line: Line, look: Look = EVERYTHING) -> float | None:
+async def seconds_to_next_fire(line: Line, look: Look = EVERYTHING, since: datetime | None = None) -> float | None:
     """By the database's clock; negative if it has come, none if nothing is scheduled."""
-    return await line.fetchval("next_fire", look.numbers)  # type: ignore[no-any-return]
+    return await line.fetchval("next_fire", look.numbers, since)  # type: ignore[no-any-return]

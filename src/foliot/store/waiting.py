@@ -20,6 +20,7 @@ class DueRun(NamedTuple):
     again: bool
     """A retry: ranked just above what has been claimed, without moving its flow."""
     v: int
+    due_at: datetime
 
     @property
     def flow(self) -> Flow:
@@ -27,9 +28,16 @@ class DueRun(NamedTuple):
 
 
 async def fetch_due(
-    line: Line, table: Table, limit: int, now: datetime | None = None, look: Look = EVERYTHING
+    line: Line,
+    table: Table,
+    limit: int,
+    now: datetime | None = None,
+    look: Look = EVERYTHING,
+    since: datetime | None = None,
 ) -> list[DueRun]:
-    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit, look.numbers, look.overdue)]
+    """What is due, first come first; of timers only those that fell due `since` then."""
+    floor = [since] if table == "timers" else []
+    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit, look.numbers, look.overdue, *floor)]
 
 
 async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequence[int]) -> int:
@@ -39,5 +47,5 @@ async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequen
     )
 
 
-async def seconds_to_next_due(line: Line, look: Look = EVERYTHING) -> float | None:
-    return await line.fetchval("next_due", look.numbers)  # type: ignore[no-any-return]
+async def seconds_to_next_due(line: Line, look: Look = EVERYTHING, since: datetime | None = None) -> float | None:
+    return await line.fetchval("next_due", look.numbers, since)  # type: ignore[no-any-return]

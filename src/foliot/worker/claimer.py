@@ -105,10 +105,11 @@ class Claimer:
 
     async def _learn(self, claimed: list[Claimed]) -> None:
         """Fetch the specs and job names that have not been met before. Specs never change; names may lag an edit."""
-        if unknown := {run.spec for run in claimed} - self._specs.keys():
+        # Not `- self._specs.keys()`, which walks over all that is known.
+        if unknown := {run.spec for run in claimed if run.spec not in self._specs}:
             for number, stored in (await self._carrier.specs(sorted(unknown))).items():
                 self._specs[number] = (stored, self._executors(stored.spec))
-        if unnamed := {run.job for run in claimed if run.job is not None} - self._names.keys():
+        if unnamed := {run.job for run in claimed if run.job is not None and run.job not in self._names}:
             if len(self._names) > 100_000:
                 self._names.clear()
             self._names.update(await self._carrier.job_names(sorted(unnamed)))

@@ -2,15 +2,17 @@
 -- Those that are on time before those that are late: an outage's worth of schedules must not hold up the others.
 -- `clock_timestamp()` may tell each row another time, so it cannot bound an index: compared with it, the whole index of
 -- what is not due was walked, seconds a poll with 5 million timers. `statement_timestamp()` stands still. Of others'
--- shards only what is due is walked over, and they are at work on it.
+-- shards only what is due is walked over, and they are at work on it. The floor is that of `due_timers`.
 (SELECT id, key, next_at, clock_timestamp() AS now, latest_within, all_within FROM schedule
   WHERE next_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($6::interval, '0')
-    AND next_at >= coalesce($1::timestamptz, statement_timestamp()) - $3::interval
+    AND next_at >= greatest(coalesce($1::timestamptz, statement_timestamp()) - $3::interval,
+                            CASE WHEN $7::timestamptz < coalesce($1, statement_timestamp()) THEN $7 END)
     AND ($5::smallint[] IS NULL OR shard = ANY ($5))
   ORDER BY next_at LIMIT $2)
 UNION ALL
 (SELECT id, key, next_at, clock_timestamp() AS now, latest_within, all_within FROM schedule
   WHERE next_at < coalesce($1::timestamptz, statement_timestamp()) - $3::interval
+    AND next_at >= CASE WHEN $7::timestamptz < coalesce($1, statement_timestamp()) THEN $7 ELSE '-infinity' END
     AND ($5::smallint[] IS NULL OR shard = ANY ($5))
   ORDER BY next_at LIMIT $4)
 
@@ -198,4 +200,5 @@ UPDATE schedule SET next_at = NULL
 
 -- :name next_fire
 SELECT extract(epoch FROM next_at - clock_timestamp())::float8 AS seconds FROM schedule
- WHERE next_at IS NOT NULL AND ($1::smallint[] IS NULL OR shard = ANY ($1)) ORDER BY next_at LIMIT 1
+ WHERE next_at >= CASE WHEN $2::timestamptz < statement_timestamp() THEN $2 ELSE '-infinity' END
+   AND ($1::smallint[] IS NULL OR shard = ANY ($1)) ORDER BY next_at LIMIT 1

@@ -2,8 +2,8 @@
 -- Runs in the hot table whose time has come. `v` ranks retries, which do not move their flow. The statement's clock
 -- bounds the index, as in `due_schedules`. A run's shard mixes the number of its block with its place in the block: one
 -- alone stands at the beginning of its block, many stand side by side in one, and both are to be dealt out evenly.
-SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt > 0 AS again, lane.v
-  FROM (SELECT id, tenant, spec, attempt FROM run
+SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt > 0 AS again, lane.v, run.due_at
+  FROM (SELECT id, tenant, spec, attempt, due_at FROM run
          WHERE state = 0 AND due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
            AND ($3::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($3))
          ORDER BY due_at LIMIT $2) AS run
@@ -12,9 +12,11 @@ SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.attempt 
   JOIN tenant ON tenant.id = run.tenant
 
 -- :name due_timers
-SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, 0::bigint AS v
-  FROM (SELECT id, tenant, spec FROM timer
+-- A floor from the future stands for nothing: the clock was set back since.
+SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, 0::bigint AS v, timer.due_at
+  FROM (SELECT id, tenant, spec, due_at FROM timer
          WHERE due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
+           AND due_at >= CASE WHEN $5::timestamptz < coalesce($1, statement_timestamp()) THEN $5 ELSE '-infinity' END
            AND ($3::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($3))
          ORDER BY due_at LIMIT $2) AS timer
   JOIN spec ON spec.id = timer.spec
@@ -79,5 +81,6 @@ SELECT extract(epoch FROM least(
              WHERE state = 0 AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
              ORDER BY due_at LIMIT 1),
            (SELECT due_at FROM timer
-             WHERE due_at < 'infinity' AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
+             WHERE due_at < 'infinity' AND due_at >= CASE WHEN $2::timestamptz < statement_timestamp() THEN $2 ELSE '-infinity' END
+               AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
              ORDER BY due_at LIMIT 1)) - clock_timestamp())::float8 AS seconds
