@@ -65,11 +65,11 @@ class Definition(msgspec.Struct, frozen=True):
         return found[first : None if self.ends is None else bisect_right(found, self.ends)]
 
     def away(self, after: float, until: float) -> list[int]:
-        """What would have been instants in (after, until] and fell into closed minutes."""
+        """What would have been instants in (after, until] and was not left where it fell."""
         if self.rule is None:
             return []
         first, last = self.at or 0, math.inf if self.ends is None else self.ends
-        return [at for at in self._plain(after, until) if closed(at // (60 * MICRO)) and first <= at <= last]
+        return [at for at in self._plain(after, until) if _moved(at, self.rule) != at and first <= at <= last]
 
     def nominal(self, after: float, until: float) -> list[int]:
         """The instants of the recurrence itself in (after, until], wherever the job begins and ends."""
@@ -99,8 +99,13 @@ def closed(minute: int) -> bool:
 
 
 def _moved(at: int, rule: str) -> int | None:
-    """Where the calendar lets an instant take place: at the end of the closed minute, or in the second before it."""
+    """Where the calendar lets an instant take place: at the end of the closed minute, or a second before it.
+
+    What falls between there and the closed minute goes there too, so that what moves back never overtakes what stays.
+    """
     minute = at // (60 * MICRO)
+    if rule == "previous" and closed(soon := (at + MICRO - 1) // (60 * MICRO)):
+        minute = soon
     if not closed(minute):
         return at
     return {"skip": None, "next": (minute + 1) * 60 * MICRO, "previous": (minute * 60 - 1) * MICRO}[rule]
