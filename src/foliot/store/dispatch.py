@@ -86,6 +86,13 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     scheduled_at: datetime
     target: bytes | None
     payload: bytes
+    forgiven: int | None = None
+    """Attempts before the last replay."""
+
+    @property
+    def failures(self) -> int:
+        """Attempts that count against the retries: none from before a replay, and none that a worker's death ended."""
+        return self.attempt - self.deaths - (self.forgiven or 0)
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
@@ -149,6 +156,7 @@ async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
         [each.outcome.delay for each in batch],
         [each.outcome.error for each in batch],
         list(set(fences)),
+        [each.outcome.error_class for each in batch],
     )
 
 
