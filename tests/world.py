@@ -14,6 +14,7 @@ from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.insights import Insights, draft_again, job_view
 from foliot.services.ledger import Ledger
@@ -56,6 +57,7 @@ class World:
         self.ledger = Ledger(database)
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
+        self.dead_letters = DeadLetters(database, self.hints.append)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

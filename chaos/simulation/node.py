@@ -19,7 +19,7 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
 from foliot.domain.spec import Spec
 from foliot.kit.signals import DUE, READY, Hints
-from foliot.services.backfill import Backfiller
+from foliot.services.operate import Operator
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.fire import Firer
@@ -225,7 +225,7 @@ class SchedulerNode(Node):
             group.create_task(repeat(membership, stop, asyncio.Event(), wake, chance))
             group.create_task(repeat(Firer(database, shards=shards, clock=clock), stop, wake_firer, ready, chance))
             group.create_task(repeat(Promoter(database, shards, clock), stop, wake_promoter, ready, chance))
-            group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready, chance))
+            group.create_task(repeat(Operator(database), stop, wake_backfiller, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
             control = Control(database, SpecBook(database), hints.give)

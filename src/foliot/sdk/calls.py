@@ -61,6 +61,22 @@ def cancel_operation(operation: str) -> Request:
     return Request("POST", path("operations", operation, verb=":cancel"))
 
 
+def retry_run(run: str) -> Request:
+    return Request("POST", path("runs", run, verb=":retry"))
+
+
+def decide(deed: str, runs: Iterable[str], key: str | None) -> Request:
+    """What becomes of these dead letters, now: `deed` is `replay` or `discard`."""
+    ids = [runs] if isinstance(runs, str) else list(runs)
+    return Request("POST", path("dead-letters", verb=f":{deed}"), _encode({"runIds": ids}), key)
+
+
+def sweep(deed: str, where: dict[str, Any], options: dict[str, Any], key: str | None) -> Request:
+    """What becomes of all dead letters of which `where` holds."""
+    body = _body({"filter": _fields(span(where)), **options})
+    return Request("POST", path("dead-letters", verb=f":{deed}"), body, key)
+
+
 def get(*parts: str, **query: Any) -> Request:
     return Request("GET", path(*parts, **query))
 

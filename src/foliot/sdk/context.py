@@ -33,7 +33,7 @@ class Snooze(Exception):  # noqa: N818 - reads aloud: "raise Snooze"
                 "delay", f"is longer than {LONGEST_SNOOZE.days} days", "submit another run for that time"
             )
         self.delay = max(asked, SHORTEST_SNOOZE)
-        self.reason = reason
+        self.reason = str(reason)
 
 
 class Context:

@@ -10,7 +10,7 @@ import msgspec
 from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import Block, mint
 from foliot.domain.outcome import Outcome
-from foliot.store.database import Line
+from foliot.store.database import Database, Line
 
 LARGEST_CLAIM = 800
 """Runs in one claim: the array must fit on a page, because settle looks into it by position."""
@@ -47,7 +47,7 @@ class Ranks:
         return self._positions[flow]
 
 
-async def reserve(line: Line, counts: dict[Flow, int], weights: dict[int, int], ids: int) -> Ranks:
+async def reserve(line: Line | Database, counts: dict[Flow, int], weights: dict[int, int], ids: int) -> Ranks:
     """Set aside `counts` ranks per flow and `ids` ids. Tenants without an entry in `weights` weigh 1."""
     flows = sorted(counts)
     steps = {flow: step(weights.get(flow.tenant, 1), Priority(flow.priority)) for flow in flows}
