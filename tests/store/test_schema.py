@@ -52,7 +52,7 @@ async def test_due_runs_are_indexed_by_the_state_that_waits(world: World):
         ("conclude", f"ending = {Ending.RELEASED.value} THEN 0"),
         ("conclude", f"ending IN ({Ending.SNOOZED.value}, {Ending.RELEASED.value}) THEN 0"),
         ("replay", f"held.gate = {Gate.PAUSED.value} THEN {State.BLOCKED.value} ELSE {State.READY.value} END AS state"),
-        ("replay", f"job.gate IN ({Gate.OPEN.value}, {Gate.PAUSED.value}) AS is_open"),
+        ("replay", f"coalesce(job.gate IN ({Gate.OPEN.value}, {Gate.PAUSED.value}), "),
         ("replay", f"SET state = {State.READY.value} FROM back"),
         ("replay", f"attempt, {Ending.NONE.value}, {State.READY.value}, $5"),
         ("discard", f"attempt, {Ending.NONE.value}, {State.DISCARDED.value}, $4"),

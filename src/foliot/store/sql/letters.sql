@@ -21,7 +21,7 @@ SELECT l.id, l.lane, l.tenant, l.priority, tenant.weight
 -- Rows are locked in order, so that two who replay the same wait for each other: the second finds nothing. The job is
 -- locked as in `conclude`.
 WITH held AS MATERIALIZED (
-    SELECT d.id, x.rank, job.gate, d.attempt >= $6 AS is_worn_out, d.job IS NULL OR job.gate IN (0, 1) AS is_open
+    SELECT d.id, x.rank, job.gate, d.attempt >= $6 AS is_worn_out, coalesce(job.gate IN (0, 1), d.job IS NULL) AS is_open
       FROM unnest($2::bigint[], $3::bigint[]) AS x(id, rank)
       JOIN dead_letter d ON d.id = x.id AND d.tenant = $1 AND d.died_at <= $4::timestamptz
       LEFT JOIN LATERAL (SELECT gate FROM job WHERE job.id = d.job FOR KEY SHARE) AS job ON true
@@ -118,7 +118,7 @@ SELECT id FROM operation WHERE id = $1 AND state IN (0, 1) AND done_through = $2
 -- `last`: there are no more of them, whatever the count was at the beginning; others may have taken some, and some may
 -- have been about to die.
 WITH noted AS (
-    INSERT INTO operation_item (operation, run) SELECT $1, run FROM unnest($2::bigint[]) AS run
+    INSERT INTO operation_item (operation, run) SELECT $1::bigint, run FROM unnest($2::bigint[]) AS run
 )
 UPDATE operation o
    SET submitted = o.submitted + x.handed, succeeded = o.succeeded + x.succeeded,
@@ -129,4 +129,4 @@ UPDATE operation o
        started_at = coalesce(o.started_at, clock_timestamp())
   FROM (SELECT $3::int AS handed, $4::int AS succeeded, $5::int AS refused, $6::boolean AS last,
                $7::bigint AS done_through, $8::timestamptz AS paced_until) AS x
- WHERE o.id = $1
+ WHERE o.id = $1::bigint
