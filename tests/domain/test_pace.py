@@ -28,7 +28,7 @@ def _walk(pace: float, pauses: list[float], wish: int = 10**9) -> list[tuple[dat
 @given(PACES, PAUSES)
 def test_between_any_two_looks_no_more_go_than_the_pace_and_one_burst_allow(pace: float, pauses: list[float]):
     gone = _walk(pace, pauses)
-    burst = max(BURST.total_seconds() * pace, 1)
+    burst = BURST.total_seconds() * pace + 1
     for first in range(len(gone)):
         for last in range(first, len(gone)):
             seconds = (gone[last][0] - gone[first][0]).total_seconds()

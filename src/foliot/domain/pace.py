@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 BURST: Final = timedelta(seconds=1)
-"""What was not used for so long is lost: after a pause nothing is made up for."""
+"""What was not used for longer than this is lost: after a pause nothing is made up for."""
 _TICK: Final = 1e-6
 """Seconds: instants are rounded to it."""
 
@@ -22,5 +22,4 @@ def used(per_second: float, used_until: datetime | None, now: datetime, count: i
 def _since(per_second: float, used_until: datetime | None, now: datetime) -> datetime:
     """From when on what is allowed counts. Not from the future, where a clock that was set back leaves `used_until`."""
     step = timedelta(seconds=1 / per_second)
-    earliest = now - max(BURST, step)
-    return now - step if used_until is None else min(max(used_until, earliest), now)
+    return now - step if used_until is None else min(max(used_until, now - step - BURST), now)
