@@ -98,9 +98,7 @@ def show(run_id: str, json: bool) -> None:
 @dead.command("replay")
 @click.argument("run_ids", metavar="[RUN]...", nargs=-1)
 @which
-@click.option(
-    "--per-second", type=click.FloatRange(0, 10_000, min_open=True), help="At most so many; 100 if not given."
-)
+@click.option("--per-second", type=click.FloatRange(0.001, 10_000), help="At most so many; 100 if not given.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs under way at once; 1,000 if not given.")
 @how
 @wants_json

@@ -18,6 +18,7 @@ from foliot.wire.operations import OperationView
 from foliot.wire.timing import Instant, check_instant
 from foliot.wire.views import AttemptView
 
+SLOWEST: Final = 0.001
 FASTEST: Final = 10_000
 USUAL_PACE: Final = 100.0
 """Dead letters a second."""
@@ -47,7 +48,7 @@ class DiscardBody(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_f
 class ReplayBody(DiscardBody, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """As for a discard; of a `filter`, at most `perSecond` are replayed, and `concurrency` are under way at once."""
 
-    per_second: Annotated[float, Meta(gt=0, le=FASTEST)] | None = None
+    per_second: Annotated[float, Meta(ge=SLOWEST, le=FASTEST)] | None = None
     concurrency: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | None = None
 
 
