@@ -71,8 +71,10 @@ async def look(world: World, operation: int) -> OperationView:
 @asynccontextmanager
 async def operator(world: World) -> AsyncIterator[Operator]:
     duty = Operator(world.database)
-    yield duty
-    await duty.close()
+    try:
+        yield duty
+    finally:
+        await duty.close()
 
 
 async def settle_down(duty: Operator) -> None:

@@ -228,6 +228,7 @@ async def test_a_replay_that_meets_a_cancel_of_its_job_comes_before_it_or_is_ref
     job = await world.job_id(onDemand=True)
     (run,) = await bury(world, job=job)
     async with world.unfinished() as owner:
+        await owner.run("lock_job", world.tenant, job)
         await owner.execute("UPDATE job SET gate = 2 WHERE id = $1", job)
         second = asyncio.create_task(replay(world, run))
         await world.until_waiting()
