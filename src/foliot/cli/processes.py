@@ -7,10 +7,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from foliot.domain.fairness import HEAVIEST, check_weight
 from foliot.kit.settings import Settings
 
 if TYPE_CHECKING:
     from foliot.sdk.worker import Worker
+
+
+class QueueWeight(click.ParamType):
+    """`reports`, or `reports=3`."""
+
+    name = "NAME[=WEIGHT]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        name, has_weight, weight = value.partition("=")
+        try:
+            return name, check_weight(int(weight)) if has_weight else 1
+        except ValueError:
+            self.fail(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}", param, ctx)
 
 
 @click.command()
@@ -33,16 +47,22 @@ def scheduler(settings: Settings) -> None:
 
 @click.command()
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
-@click.option("--queue", "queues", multiple=True, help="Serve this queue (may be given several times).")
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    type=QueueWeight(),
+    help="Serve this queue, if a weight is given with that share while all have work (may be given several times).",
+)
 @click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
 @click.pass_obj
-def worker(settings: Settings, app: str | None, queues: tuple[str, ...], concurrency: int | None) -> None:
+def worker(settings: Settings, app: str | None, queues: tuple[tuple[str, int], ...], concurrency: int | None) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
     from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
 
     served = Worker() if app is None else load_app(app)
-    served.queues = queues or served.queues
+    served.queues = dict(queues) or served.queues
     served.concurrency = concurrency or served.concurrency
     serve_worker(served, settings)
 
