@@ -95,7 +95,7 @@ _NUMBERS = itertools.count(10_000)
 
 
 async def test_a_claim_pops_the_head_of_the_order(line: Line):
-    plan = await explain(line, "claim", 1, next(_NUMBERS), [1, 2], [0, 0], BATCH)
+    plan = await explain(line, "claim", 1, next(_NUMBERS), [1, 2], [0, 0], BATCH, [BATCH, BATCH])
     assert plan.whole_scans() == set()
     assert plan.indexes("ready") == {"ready_order"}
     assert plan.indexes("run") == {"run_pkey"}

@@ -22,9 +22,11 @@ class QueueWeight(click.ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         name, has_weight, weight = value.partition("=")
         try:
-            return name, check_weight(int(weight)) if has_weight else 1
+            if name:
+                return name, check_weight(int(weight)) if has_weight else 1
         except ValueError:
-            self.fail(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}", param, ctx)
+            pass
+        self.fail(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}", param, ctx)
 
 
 @click.command()
@@ -52,7 +54,7 @@ def scheduler(settings: Settings) -> None:
     "queues",
     multiple=True,
     type=QueueWeight(),
-    help="Serve this queue, if a weight is given with that share while all have work (may be given several times).",
+    help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
 )
 @click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
 @click.pass_obj
