@@ -14,7 +14,7 @@ from foliot.store import rerank
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.submission import NewRun, enqueue
 from ranking import claim_and_publish, per_tenant, rank_anew, reranker, waiting, weigh
-from world import NOOP, World
+from world import NOOP, PATIENCE, World
 
 
 async def test_a_weight_that_rises_takes_hold_of_what_waits(world: World):
@@ -127,13 +127,13 @@ async def test_a_claim_passes_over_what_is_on_the_move_and_nothing_is_lost_or_do
 ):
     ids, worker = await world.submit(60), await world.worker()
     await weigh(world, 2)
-    stopped, page = asyncio.Event(), Stopped(monkeypatch)
+    page = Stopped(monkeypatch)
     async with reranker(world, page=20) as duty:
         moving = asyncio.create_task(duty.run_once())
-        await page.reached(stopped)
+        await page.reached()
         first = [run.id for run in await worker.claim(10)]
         assert first == ids[20:30]
-        stopped.set()
+        page.go()
         await moving
     await rank_anew(world)
     assert [run.id for run in await worker.claim()] == [*ids[:20], *ids[30:]]
@@ -157,13 +157,13 @@ async def test_a_job_that_is_paused_while_its_runs_are_on_the_move_is_paused(
     job = await world.job_id(onDemand=True)
     await world.submit(30, job=job)
     await weigh(world, 2)
-    stopped, page = asyncio.Event(), Stopped(monkeypatch)
+    page = Stopped(monkeypatch)
     async with reranker(world) as duty:
         moving = asyncio.create_task(duty.run_once())
-        await page.reached(stopped)
+        await page.reached()
         pausing = asyncio.create_task(world.control.pause(world.tenant, job))
         await world.until_waiting()
-        stopped.set()
+        page.go()
         await asyncio.gather(moving, pausing)
     assert await world.count("ready") == 0
     assert await world.value("SELECT count(*) FROM run WHERE job = $1 AND state = 2", job) == 30
@@ -174,14 +174,14 @@ async def test_one_scheduler_moves_a_flow_while_another_moves_others(world: Worl
     await world.submit(30)
     await world.submit(30, tenant=globex)
     await weigh(world, 2)
-    stopped, page = asyncio.Event(), Stopped(monkeypatch)
+    page = Stopped(monkeypatch)
     async with reranker(world) as one, reranker(world) as other:
         moving = asyncio.create_task(one.run_once())
-        await page.reached(stopped)
+        await page.reached()
         assert await other.run_once() == 0
         await weigh(world, 2, "globex")
         assert await other.run_once() > 0
-        stopped.set()
+        page.go()
         await moving
 
 
@@ -256,33 +256,34 @@ async def test_a_race_of_claimers_arrivals_and_pages_loses_nothing_and_doubles_n
         over.set()
         await moving
     left = await waiting(world)
-    assert len(taken) == len(set(taken)) == 550
-    assert sorted(taken + left) == sorted(ids)
+    assert taken
+    assert sorted(taken + left) == sorted(ids)  # each once
     assert left == sorted(left)  # ids rise with time
     await rank_anew(world)
     assert await waiting(world) == left
 
 
 class Stopped:
-    """Holds the next page at the point where it has moved its runs and has not committed."""
+    """Holds the first page at the point where it has moved its runs and has not committed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._is_there = asyncio.Event()
-        self._go = asyncio.Event()
+        self._is_there, self._may_go = asyncio.Event(), asyncio.Event()
         original = rerank.move
 
         async def move(*arguments: Any) -> int:
             moved = await original(*arguments)
-            self._is_there.set()
-            await self._go.wait()
+            if not self._is_there.is_set():
+                self._is_there.set()
+                await self._may_go.wait()
             return moved
 
         monkeypatch.setattr(rerank, "move", move)
 
-    async def reached(self, go: asyncio.Event) -> None:
-        """Wait until it is there; it goes on when `go` is set."""
-        self._go = go
-        await asyncio.wait_for(self._is_there.wait(), 10)
+    async def reached(self) -> None:
+        await asyncio.wait_for(self._is_there.wait(), PATIENCE)
+
+    def go(self) -> None:
+        self._may_go.set()
 
 
 async def _dies(*_: Any, **__: Any) -> None:

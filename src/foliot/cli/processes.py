@@ -22,11 +22,12 @@ class QueueWeight(click.ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         name, has_weight, weight = value.partition("=")
         try:
-            if name:
-                return name, check_weight(int(weight)) if has_weight else 1
+            known = check_weight(int(weight)) if has_weight else 1
         except ValueError:
-            pass
-        self.fail(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}", param, ctx)
+            known = 0
+        if not name or not known:
+            self.fail(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}", param, ctx)
+        return name, known
 
 
 @click.command()
