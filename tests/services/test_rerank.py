@@ -49,7 +49,7 @@ async def test_only_the_tenants_own_backlog_moves_and_never_below_v(world: World
     await rank_anew(world)
     v = await world.value("SELECT v FROM lane WHERE id = $1", worker.lanes[0])
     assert min((await _ranks(world)).values()) > v
-    assert max((await _ranks(world)).values()) <= v + 150 * step(1000, Priority.NORMAL) + 10
+    assert max((await _ranks(world)).values()) - v == pytest.approx(150 * step(1000, Priority.NORMAL), rel=0.03)
     assert await _ranks(world, globex) == theirs
 
 
@@ -108,10 +108,10 @@ async def test_whoever_dies_in_the_middle_leaves_a_valid_order_and_somebody_else
 
 
 async def test_claims_pages_and_arrivals_in_any_sequence_keep_the_order(world: World):
-    """25 stories by chance; each deed is committed before the next."""
+    """By chance; each deed is committed before the next."""
     chance, worker, ids, taken = random.Random(7), await world.worker(), [], []
     async with reranker(world, page=9) as duty:
-        for _ in range(25):
+        for _ in range(12):
             await weigh(world, chance.choice([1, 2, 7, 100, 1000]))
             for _ in range(chance.randint(1, 4)):
                 ids += await world.submit(chance.randint(1, 20))

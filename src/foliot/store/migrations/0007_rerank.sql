@@ -25,10 +25,11 @@ CREATE TABLE rerank (
 CREATE INDEX tenant_weighted ON tenant (id) INCLUDE (weight) WHERE weight <> 1;
 
 -- In which flow a run was ranked. What is made up for goes into its tenant's bulk flow (4), whatever its own priority:
--- runs of instants that came up late, and those of a back-fill. A retry is ranked by its own.
+-- runs of instants that came up late (by more than the 30 s of grace; ids carry the time they were made, in milliseconds
+-- since 2025), and those of a back-fill. A retry is ranked by its own.
 CREATE FUNCTION ranked_as(priority smallint, run bigint, origin bigint, attempt smallint, scheduled_at timestamptz)
     RETURNS smallint
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN attempt = 0 AND ((origin > 1 AND origin <> run)
-                     OR (origin = 0 AND run > first_of_block(0, scheduled_at + interval '30 seconds')))
+                     OR (origin = 0 AND (run >> 22) + 1735689600000 > (extract(epoch FROM scheduled_at) + 30) * 1000))
                 THEN 4::smallint ELSE priority END;
