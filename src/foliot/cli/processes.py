@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from foliot.sdk.worker import Worker
 
 
-class QueueWeight(click.ParamType):
+class QueueWeight(click.ParamType[tuple[str, int]]):
     """`reports`, or `reports=3`."""
 
     name = "NAME[=WEIGHT]"
