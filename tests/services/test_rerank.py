@@ -10,9 +10,10 @@ import pytest
 from foliot.domain.fairness import Priority, step
 from foliot.services.rerank import Reranker
 from foliot.services.tenants import Tenants
-from foliot.store import rerank
+from foliot.store import dispatch, rerank
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.submission import NewRun, enqueue
+from foliot.worker.marks import Marks
 from ranking import claim_and_publish, per_tenant, rank_anew, reranker, waiting, weigh
 from world import NOOP, PATIENCE, World
 
@@ -51,6 +52,22 @@ async def test_only_the_tenants_own_backlog_moves_and_never_below_v(world: World
     assert min((await _ranks(world)).values()) > v
     assert max((await _ranks(world)).values()) - v == pytest.approx(150 * step(1000, Priority.NORMAL), rel=0.03)
     assert await _ranks(world, globex) == theirs
+
+
+async def test_what_was_drawn_to_the_head_is_in_the_next_claim_of_those_who_scan_from_a_mark(world: World):
+    globex, worker = await world.another_tenant(), await world.worker()
+    (lane,) = worker.lanes
+    await asyncio.gather(world.submit(900), world.submit(900, tenant=globex))
+    marks = Marks([lane])
+    for number in (1, 2, 3):
+        taken = await dispatch.claim(worker.line, worker.id, number, [lane], marks.next_scan(number / 50, [lane]), 200)
+        marks.saw(lane, taken[0].rank, taken[-1].rank)
+        if number < 3:
+            await dispatch.publish(worker.line, marks.to_publish())  # the last one has not been told yet
+    await weigh(world, 1000)
+    await rank_anew(world)
+    taken = await dispatch.claim(worker.line, worker.id, 4, [lane], marks.next_scan(4 / 50, [lane]), 200)
+    assert per_tenant(taken)[world.tenant] > 190
 
 
 @pytest.mark.parametrize("weights", [(1, 10), (10, 1)])

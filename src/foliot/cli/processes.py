@@ -14,20 +14,18 @@ if TYPE_CHECKING:
     from foliot.sdk.worker import Worker
 
 
-class QueueWeight(click.ParamType[tuple[str, int]]):
-    """`reports`, or `reports=3`."""
-
-    name = "NAME[=WEIGHT]"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+def _weights(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:  # noqa: ARG001 - click's signature
+    """Of `reports` and `reports=3`."""
+    queues = {}
+    for value in values:
         name, has_weight, weight = value.partition("=")
         try:
-            known = check_weight(int(weight)) if has_weight else 1
+            queues[name] = check_weight(int(weight)) if has_weight else 1
         except ValueError:
-            known = 0
-        if not name or not known:
-            self.fail(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}", param, ctx)
-        return name, known
+            name = ""
+        if not name:
+            raise click.BadParameter(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}")
+    return queues
 
 
 @click.command()
@@ -54,18 +52,19 @@ def scheduler(settings: Settings) -> None:
     "--queue",
     "queues",
     multiple=True,
-    type=QueueWeight(),
+    metavar="NAME[=WEIGHT]",
+    callback=_weights,
     help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
 )
 @click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
 @click.pass_obj
-def worker(settings: Settings, app: str | None, queues: tuple[tuple[str, int], ...], concurrency: int | None) -> None:
+def worker(settings: Settings, app: str | None, queues: dict[str, int], concurrency: int | None) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
     from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
 
     served = Worker() if app is None else load_app(app)
-    served.queues = dict(queues) or served.queues
+    served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
     serve_worker(served, settings)
 
