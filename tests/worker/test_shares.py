@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.worker.shares import Shares
@@ -35,6 +35,7 @@ weights = st.integers(1, 10)
 rooms = st.lists(st.integers(1, 800), min_size=20, max_size=60)
 
 
+@settings(max_examples=40)
 @given(st.lists(weights, min_size=2, max_size=5), rooms)
 def test_lanes_that_always_have_work_are_served_by_weight_whatever_the_size_of_the_claims(chosen, sizes):
     lanes = Lanes(
@@ -49,6 +50,7 @@ def test_lanes_that_always_have_work_are_served_by_weight_whatever_the_size_of_t
         assert abs(lanes.taken[number] - fair) <= max(sizes) * 0.5 + len(chosen)
 
 
+@settings(max_examples=40)
 @given(weights, weights, st.integers(1, 6))
 def test_the_lanes_of_a_queue_divide_its_weight(fast, bulk, functions):
     lanes = Lanes(
