@@ -151,7 +151,7 @@ class World:
         number = len(self._workers)
         await fleet.register(line, number, f"hand {number}")
         lanes = await ensure_lanes(line, ["default"], [f"fn:{name}" for name in functions or ("noop",)])
-        return Hand(line, number, lanes)
+        return Hand(line, number, list(lanes))
 
     async def fire(self, now: datetime | None = None) -> None:
         """Fire until nothing is left to do."""

@@ -175,7 +175,7 @@ class ApiNode(Node):
         database = SimDatabase(self)
         monotonic = self.world.loop.time
         hints = Hints(partial(notify, database.line(hot=False)))
-        specs = SpecBook(database)
+        specs = SpecBook(database, monotonic)
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
         services = Services(
@@ -230,7 +230,7 @@ class SchedulerNode(Node):
             group.create_task(repeat(Operator(database), stop, wake_operator, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
-            control = Control(database, SpecBook(database), hints.give)
+            control = Control(database, SpecBook(database, clock), hints.give)
             recalendar = Recalendar(database, control.move, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
             rezone = Rezone(database, ZONE_DATA)

@@ -26,6 +26,7 @@ from foliot.services.operate import Operator
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
+from foliot.services.rerank import Reranker
 from foliot.services.rezone import Rezone
 from foliot.services.upkeep import Housekeeper
 from foliot.store.database import Database
@@ -73,6 +74,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(_recalendar(database, hints), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Rezone(database, zone_data().version), stop, asyncio.Event(), wake_firer.set))
             housekeeper = Housekeeper(database, timedelta(days=settings.dead_letter_days))

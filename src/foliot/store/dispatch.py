@@ -104,14 +104,23 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
 
 async def claim(
-    line: Line, worker: int, number: int, lanes: Sequence[int], marks: Sequence[int], most: int
+    line: Line,
+    worker: int,
+    number: int,
+    lanes: Sequence[int],
+    marks: Sequence[int],
+    most: int,
+    portions: Sequence[int] | None = None,
 ) -> list[Claimed]:
-    """Take up to `most` runs of these lanes, lowest rank first. `number` names the claim, should the reply be lost.
+    """Take up to `most` runs of these lanes, lowest rank first, of each lane up to its portion (all, if none is given).
+
+    `number` names the claim, should the reply be lost.
 
     The same number never claims twice: if a lost claim turns out to have happened after all, what it took is returned.
     """
     try:
-        rows = await line.fetch("claim", worker, number, lanes, marks, min(most, LARGEST_CLAIM))
+        most = min(most, LARGEST_CLAIM)
+        rows = await line.fetch("claim", worker, number, lanes, marks, most, portions or [most] * len(lanes))
     except asyncpg.UniqueViolationError:
         return await reclaim(line, worker, number)
     return [Claimed(*row) for row in rows]

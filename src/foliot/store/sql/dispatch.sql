@@ -28,15 +28,15 @@ INSERT INTO ready (lane, rank, run)
 SELECT lane, rank, run FROM unnest($5::int[], $6::bigint[], $1::bigint[]) AS x(lane, rank, run)
 
 -- :name claim
--- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed;
--- the outer LIMIT stops the scan, and with it the locking, as soon as there is enough.
+-- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed,
+-- each with the most it may give; the outer LIMIT stops the scan, and with it the locking, as soon as there is enough.
 WITH head AS MATERIALIZED (
     SELECT ready.ctid AS place, ready.rank, ready.run
-      FROM unnest($3::int[], $4::bigint[]) AS wanted(lane, mark)
+      FROM unnest($3::int[], $4::bigint[], $6::int[]) AS wanted(lane, mark, portion)
      CROSS JOIN LATERAL (
             SELECT ready.ctid, ready.rank, ready.run FROM ready
              WHERE ready.lane = wanted.lane AND ready.rank >= wanted.mark
-             ORDER BY ready.rank LIMIT $5 FOR UPDATE SKIP LOCKED) AS ready
+             ORDER BY ready.rank LIMIT wanted.portion FOR UPDATE SKIP LOCKED) AS ready
      LIMIT $5
 ), popped AS (
     DELETE FROM ready USING head WHERE ready.ctid = head.place RETURNING ready.rank, ready.run
