@@ -262,7 +262,7 @@ async def test_concluding_reads_what_it_concludes(line: Line):
     count = len(runs)
     plan = await explain(
         line, "conclude", 2, runs, fences, places, starts, [2] * count, [0] * count, [None] * count, ["x"] * count,
-        sorted(set(fences)),
+        sorted(set(fences)), ["ValueError"] * count,
     )  # fmt: skip
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
