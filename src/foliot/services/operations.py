@@ -22,7 +22,7 @@ from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
 from foliot.store.operations import OperationRow
 from foliot.store.reading import NEWEST, JobRow, find_job
-from foliot.store.submission import Answer, Once, first_answer, recall, remember
+from foliot.store.submission import Asked, answer_once, do_once
 from foliot.wire.operations import OperationView, PlanView, ProgressView
 from foliot.wire.views import Page
 
@@ -33,14 +33,6 @@ _SHOWN: Final = 5
 """Instants at either end that a dry run shows."""
 
 Result = TypeVar("Result")
-
-
-class _RepeatedError(Exception):
-    """Leaves the transaction: this key has had its answer."""
-
-    def __init__(self, first: Answer) -> None:
-        super().__init__()
-        self.first = first
 
 
 class Operations:
@@ -63,27 +55,18 @@ class Operations:
         self, tenant: int, job: int, asked: Backfill, *, key: str | None = None, fingerprint: bytes = b""
     ) -> bytes:
         """Write a back-fill down and return it rendered; with an idempotency `key`, the first answer to that key."""
+        request = Asked(tenant, key, fingerprint)
 
         async def write(connection: Connection, named: Backfill, choice: Choice) -> bytes:
             made = await store.insert_backfill(connection, tenant, job, named, choice)
             await store.finish(connection, [made])  # there may be nothing to run
             body = msgspec.json.encode(operation_view(await _read(connection, tenant, made)))
-            if key is not None:
-                await _answer_once(connection, Once(tenant, key, Answer(fingerprint, body)))
+            await answer_once(connection, request, body)
             return body
 
-        if key is not None and (first := await self._first_answer(tenant, key)) is not None:
-            return first_answer(first, fingerprint)
-        try:
-            body = await self._planned(tenant, job, asked, write)
-        except _RepeatedError as repeated:
-            return first_answer(repeated.first, fingerprint)
-        except Conflict:
-            # The back-fill that is in the way may be the one that this very call made, the first time.
-            if key is None or (first := await self._first_answer(tenant, key)) is None:
-                raise
-            return first_answer(first, fingerprint)
-        self._hint(DUE)
+        body, is_new = await do_once(self._database, request, lambda: self._planned(tenant, job, asked, write))
+        if is_new:
+            self._hint(DUE)
         return body
 
     async def operation(self, tenant: int, operation: int) -> OperationView:
@@ -153,10 +136,6 @@ class Operations:
             if row is None:
                 raise NotFound("there is no such job")
             return row, await clock(connection)
-
-    async def _first_answer(self, tenant: int, key: str) -> Answer | None:
-        async with self._database.connection() as connection:
-            return (await recall(connection, [(tenant, key)])).get((tenant, key))
 
 
 def operation_view(row: OperationRow) -> OperationView:
@@ -261,9 +240,3 @@ def _id_of(cursor: str | None) -> int:
         return decode("c", cursor)
     except InvalidField:
         raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
-
-
-async def _answer_once(connection: Connection, once: Once) -> None:
-    """Keep the answer, or leave the transaction with the one that was given before."""
-    if first := (await remember(connection, [once])).get((once.tenant, once.key)):
-        raise _RepeatedError(first)
