@@ -19,7 +19,7 @@ class SqlCarrier:
         self._worker = worker
         self._name = name
         self._claims = line()
-        self._settlements = line()
+        self._settlements = line(lock_timeout="200ms")
         self._lease = line(statement_timeout="5s")
         self._listening: Connection | None = None
 
