@@ -116,6 +116,10 @@ class MemoryCarrier:
     async def publish(self, highest: dict[int, int]) -> None:
         self._reach()
 
+    async def promote(self) -> int:
+        self._reach()
+        return 0
+
 
 class Gate:
     """An executor whose attempts end when the test says so."""

@@ -27,7 +27,7 @@ class SpecRef(NamedTuple):
 class SpecBook:
     """Finds or stores specs, and remembers what it found. Specs never change, so what it knows stays true."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database | Line) -> None:
         self._database = database
         self._known: dict[tuple[int, bytes], SpecRef] = {}
 

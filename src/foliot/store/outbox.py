@@ -1,0 +1,36 @@
+"""Runs that came out of somebody's transaction with a spec nobody had used before: stored now, afterwards."""
+
+from typing import Final
+
+import msgspec
+
+from foliot.domain.spec import Spec
+from foliot.store.database import Line
+from foliot.store.specs import SpecBook
+
+BATCH: Final = 1_000
+
+
+async def send_out(line: Line, specs: SpecBook) -> int:
+    """Let them wait for their time like all others; how many."""
+    waiting = [(row["id"], row["tenant"], row["body"]) for row in await line.fetch("outbox", BATCH)]
+    if not waiting:
+        return 0
+    good: dict[int, tuple[int, Spec]] = {}
+    bad: dict[int, str] = {}
+    for run, tenant, body in waiting:
+        try:
+            good[run] = tenant, _canonical(body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            bad[run] = f"its spec cannot be read: {error}"
+    if bad:
+        await line.fetch("refuse_outbox", list(bad), list(bad.values()))
+    known = {run: (await specs.intern(tenant, spec)).id for run, (tenant, spec) in good.items()}
+    return await line.fetchval("send_out", list(known), list(known.values())) if known else 0
+
+
+def _canonical(body: bytes) -> Spec:
+    spec = Spec.parse(body)
+    if spec.body() != body:
+        raise ValueError("it was written by another release")
+    return spec
