@@ -33,6 +33,8 @@ class Settings(NamedTuple):
 
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
+    handler_connections: int
+    """FOLIOT_HANDLER_CONNECTIONS: most connections that handlers of one worker have for `ctx.transaction()`."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -51,12 +53,21 @@ class Settings(NamedTuple):
             postgres_bin=_path(environment.get("FOLIOT_POSTGRES_BIN")),
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
+            handler_connections=_count(
+                "FOLIOT_HANDLER_CONNECTIONS", environment.get("FOLIOT_HANDLER_CONNECTIONS") or "5"
+            ),
         )
 
 
 def _port(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 65_536):
         raise ValueError(f"{name}={text}: a port is a number from 0 to 65535")
+    return int(text)
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ValueError(f"{name}={text}: a number above 0")
     return int(text)
 
 
