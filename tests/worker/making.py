@@ -72,6 +72,7 @@ class MemoryCarrier:
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
         self.broken: BaseException | None = None
+        self.refuses: Callable[[Settlement], Exception | None] = lambda _: None
         self.reply_is_lost = False
         self.calls = 0
         self.fence = 0
@@ -102,6 +103,8 @@ class MemoryCarrier:
 
     async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
         self._reach()
+        for error in filter(None, map(self.refuses, batch)):
+            raise error
         known = {each.run.id for each in self.settled}
         self.settled += [each for each in batch if each.run.id not in known and each.run.id not in self.lost]
         if self.reply_is_lost:

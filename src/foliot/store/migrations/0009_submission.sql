@@ -100,15 +100,18 @@ BEGIN
     END IF;
 END $$;
 
--- Drops the leaves that were closed that long ago: every key in them is older.
+-- Drops the leaves that were closed that long ago: every key in them is older. Locks in the order of `turn_key_leaf`.
 CREATE FUNCTION drop_key_leaves(life interval) RETURNS void
     LANGUAGE plpgsql AS $$
 DECLARE
     old  integer;
 BEGIN
-    FOR old IN SELECT leaf FROM key_leaf WHERE closed_at <= clock_timestamp() - life FOR UPDATE SKIP LOCKED LOOP
-        EXECUTE format('DROP TABLE IF EXISTS %I', 'idempotency_' || old);
-        DELETE FROM key_leaf WHERE leaf = old;
+    IF NOT EXISTS (SELECT FROM key_leaf WHERE closed_at <= clock_timestamp() - life) THEN
+        RETURN;
+    END IF;
+    LOCK TABLE idempotency IN ACCESS EXCLUSIVE MODE;
+    FOR old IN DELETE FROM key_leaf WHERE closed_at <= clock_timestamp() - life RETURNING leaf LOOP
+        EXECUTE format('DROP TABLE %I', 'idempotency_' || old);
     END LOOP;
 END $$;
 
