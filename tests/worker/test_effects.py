@@ -1,13 +1,15 @@
 """ctx.transaction(): what a handler writes and the end of its run are on disk together, or not at all."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
+from asyncpg.transaction import Transaction
 
 from foliot import Context, FenceLost
 from foliot.domain.errors import Conflict
@@ -46,6 +48,13 @@ class Attempt:
     def transaction(self, **more: Any) -> Any:
         return self.effects.transaction(Settlement(self.run, NOW, SUCCEEDED), MINUTE, **more)
 
+    async def write(self, then: Callable[[Any], Awaitable[Any]] | None = None, **more: Any) -> None:
+        """What a handler does: write, do something else, come to the end of the block."""
+        async with self.transaction(**more) as connection:
+            await connection.execute(ADD, self.run.id)
+            if then is not None:
+                await then(connection)
+
     async def standing(self) -> tuple[int, int, int]:
         """Receipts, runs, successes on record."""
         receipts = await self.world.value("SELECT count(*) FROM public.receipt")
@@ -67,40 +76,43 @@ NOTHING, ALL = (0, 1, 0), (1, 0, 1)
 
 
 async def test_the_writes_and_the_settlement_are_one_commit(attempt: Attempt):
-    async with attempt.transaction() as connection:
-        await connection.execute(ADD, attempt.run.id)
+    async def look(_: Any) -> None:
         assert await attempt.standing() == NOTHING
+
+    await attempt.write(look)
     assert await attempt.standing() == ALL
-    assert await attempt.hand.settle([attempt.run]) == 0  # and is on record as ours
+    assert await attempt.hand.settle([attempt.run]) == 0
 
 
 async def test_an_exception_leaves_neither(attempt: Attempt):
+    async def fail(_: Any) -> None:
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        async with attempt.transaction() as connection:
-            await connection.execute(ADD, attempt.run.id)
-            raise ZeroDivisionError
+        await attempt.write(fail)
     assert await attempt.standing() == NOTHING
-    async with attempt.transaction() as connection:
-        await connection.execute(ADD, attempt.run.id)
+    await attempt.write()
     assert await attempt.standing() == ALL
 
 
 @pytest.mark.parametrize("isolation", [None, "repeatable_read", "serializable"])
 async def test_who_has_lost_its_fence_writes_nothing(attempt: Attempt, isolation: str | None):
+    async def lose(_: Any) -> None:
+        await attempt.hand.conclude([attempt.run], Outcome.released())  # the run goes to somebody else
+
     with pytest.raises((FenceLost, asyncpg.SerializationError)):
-        async with attempt.transaction(isolation=isolation) as connection:
-            await connection.execute(ADD, attempt.run.id)
-            await attempt.hand.conclude([attempt.run], Outcome.released())  # the run goes to somebody else
+        await attempt.write(lose, isolation=isolation)
     assert await attempt.standing() == NOTHING
     (again,) = await attempt.hand.claim()
     assert again.fence > attempt.run.fence
 
 
 async def test_who_is_killed_between_its_write_and_the_commit_leaves_neither(attempt: Attempt):
+    async def kill(connection: Any) -> None:
+        await attempt.world.sql("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
-        async with attempt.transaction() as connection:
-            await connection.execute(ADD, attempt.run.id)
-            await attempt.world.sql("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+        await attempt.write(kill)
     assert await attempt.standing() == NOTHING
     assert await attempt.hand.settle([attempt.run]) == 1
 
@@ -109,24 +121,15 @@ async def test_who_is_killed_between_its_write_and_the_commit_leaves_neither(att
 async def test_a_commit_whose_reply_was_lost_is_looked_up(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch, *, happened: bool
 ):
-    from asyncpg.transaction import Transaction
-
     commit = Transaction.commit
 
     async def commit_unheard(self: Any) -> None:
         await (commit(self) if happened else self.rollback())
         raise ConnectionResetError("the reply was lost")
 
-    async def write() -> None:
-        async with attempt.transaction() as connection:
-            monkeypatch.setattr(Transaction, "commit", commit_unheard)
-            await connection.execute(ADD, attempt.run.id)
-
-    if happened:
-        await write()
-    else:
-        with pytest.raises(ConnectionResetError):
-            await write()
+    monkeypatch.setattr(Transaction, "commit", commit_unheard)
+    with nullcontext() if happened else pytest.raises(ConnectionResetError):
+        await attempt.write()
     assert await attempt.standing() == (ALL if happened else NOTHING)
 
 

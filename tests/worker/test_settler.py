@@ -123,7 +123,7 @@ async def test_drained_means_on_record_and_forgotten(desk: Desk):
     await asyncio.wait_for(waiting, 1)
 
 
-class NotStorable(Exception):
+class RefusedError(Exception):
     """What the database says to an outcome that it cannot keep."""
 
 
@@ -135,13 +135,13 @@ async def test_one_outcome_that_cannot_be_kept_is_recorded_in_other_words_and_th
     bad = batch[37] = msgspec.structs.replace(
         batch[37], outcome=msgspec.structs.replace(batch[37].outcome, error="unspeakable")
     )
-    desk.carrier.refuses = lambda each: NotStorable() if each.outcome.error == "unspeakable" else None
+    desk.carrier.refuses = lambda each: RefusedError() if each.outcome.error == "unspeakable" else None
     desk.add(batch)
     assert await desk.settler.run_once() == 100
     told = {each.run.id: each for each in desk.carrier.settled}
     instead = told.pop(bad.run.id)
     assert [*told.values()] == [each for each in batch if each is not bad]
-    assert "NotStorable" in instead.outcome.error
+    assert "RefusedError" in instead.outcome.error
     assert (instead.outcome.event, instead.outcome.delay) == (bad.outcome.event, bad.outcome.delay)
     assert desk.carrier.calls < 30  # half by half, not one by one
     assert desk.settler.empty
@@ -150,7 +150,7 @@ async def test_one_outcome_that_cannot_be_kept_is_recorded_in_other_words_and_th
 async def test_what_cannot_be_recorded_at_all_is_set_aside_and_tried_again(desk: Desk):
     desk.settler.expect(7, 4)
     batch = ended(4)
-    desk.carrier.refuses = lambda each: NotStorable() if each is batch[1] else None
+    desk.carrier.refuses = lambda each: RefusedError() if each is batch[1] else None
     desk.add(batch)
     assert await desk.settler.run_once() == 3
     assert (desk.settler.backlog, desk.settler.rest) == (1, TRY_AGAIN)
