@@ -76,6 +76,7 @@ class MemoryCarrier:
         self.reply_is_lost = False
         self.calls = 0
         self.fence = 0
+        self.promoted = 0
 
     def _reach(self) -> None:
         self.calls += 1
@@ -121,6 +122,7 @@ class MemoryCarrier:
 
     async def promote(self) -> int:
         self._reach()
+        self.promoted += 1
         return 0
 
 
