@@ -1,4 +1,4 @@
-"""The Python of the README and of the guides on functions and transactions runs, against a whole Foliot, as a reader would run it."""
+"""The Python of the README and of two guides runs, against a whole Foliot, as a reader would run it."""
 
 import asyncio
 import os

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 
+import structlog
+
 from foliot.domain.floor import Floor
+from foliot.domain.ids import encode
 from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
@@ -11,6 +14,8 @@ from foliot.store.database import Database
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook
 from foliot.store.waiting import Table, promote_due, seconds_to_next_due
+
+log = structlog.get_logger("scheduler")
 
 
 class Promoter:
@@ -31,7 +36,8 @@ class Promoter:
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Promote one batch from each table; how many runs became ready."""
-        await send_out(self._line, self._specs)
+        for run, reason in (await send_out(self._line, self._specs)).items():
+            log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
         done = 0
         if (others := self._rounds.others()) is not None and (done := await self._promote_both(now, others)):
             telemetry.OVERDUE_TAKEN.inc(done)

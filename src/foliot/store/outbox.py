@@ -11,11 +11,9 @@ from foliot.store.specs import SpecBook
 BATCH: Final = 1_000
 
 
-async def send_out(line: Line, specs: SpecBook) -> int:
-    """Let them wait for their time like all others; how many."""
+async def send_out(line: Line, specs: SpecBook) -> dict[int, str]:
+    """Let them wait for their time like all others. Returns those that cannot be run, and why: they are put by."""
     waiting = [(row["id"], row["tenant"], row["body"]) for row in await line.fetch("outbox", BATCH)]
-    if not waiting:
-        return 0
     good: dict[int, tuple[int, Spec]] = {}
     bad: dict[int, str] = {}
     for run, tenant, body in waiting:
@@ -26,7 +24,9 @@ async def send_out(line: Line, specs: SpecBook) -> int:
     if bad:
         await line.fetch("refuse_outbox", list(bad), list(bad.values()))
     known = {run: (await specs.intern(tenant, spec)).id for run, (tenant, spec) in good.items()}
-    return await line.fetchval("send_out", list(known), list(known.values())) if known else 0
+    if known:
+        await line.fetch("send_out", list(known), list(known.values()))
+    return bad
 
 
 def _canonical(body: bytes) -> Spec:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+
+from foliot.domain.ids import encode
 from foliot.domain.shards import SWEEP, Look
 from foliot.domain.states import State
 from foliot.kit import telemetry
@@ -16,6 +19,8 @@ from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
 from foliot.store.waiting import promote_due
+
+log = structlog.get_logger("worker")
 
 _LEFT_LYING: Final = Look(overdue=timedelta(milliseconds=200))
 """A scheduler that is well has taken what is due; idle workers take what has lain there for longer."""
@@ -75,7 +80,8 @@ class SqlCarrier:
         await dispatch.publish(self._claims, highest)
 
     async def promote(self) -> int:
-        await send_out(self._claims, self._specs)
+        for run, reason in (await send_out(self._claims, self._specs)).items():
+            log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
         moved = (await promote_due(self._claims, self._claims, "runs", look=_LEFT_LYING)).runs
         now = asyncio.get_running_loop().time()
         if now - self._swept >= SWEEP:  # a look at the timers walks over all that left since the last vacuum

@@ -89,7 +89,7 @@ DECLARE
     current  key_leaf;
     at       timestamptz := clock_timestamp();
 BEGIN
-    LOCK TABLE idempotency IN SHARE UPDATE EXCLUSIVE MODE;      -- one at a time; keys are not held up by it
+    LOCK TABLE ONLY idempotency IN SHARE UPDATE EXCLUSIVE MODE; -- one at a time; keys are not held up by it
     SELECT * INTO STRICT current FROM key_leaf WHERE closed_at IS NULL;
     PERFORM make_key_leaf(current.leaf + 1);
     IF date_trunc('day', at, 'UTC') > date_trunc('day', current.opened_at, 'UTC')
@@ -109,7 +109,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM key_leaf WHERE closed_at <= clock_timestamp() - life) THEN
         RETURN;
     END IF;
-    LOCK TABLE idempotency IN ACCESS EXCLUSIVE MODE;
+    LOCK TABLE ONLY idempotency IN ACCESS EXCLUSIVE MODE;
     FOR old IN DELETE FROM key_leaf WHERE closed_at <= clock_timestamp() - life RETURNING leaf LOOP
         EXECUTE format('DROP TABLE %I', 'idempotency_' || old);
     END LOOP;
