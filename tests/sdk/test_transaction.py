@@ -174,14 +174,26 @@ async def test_two_who_empty_the_outbox_send_each_run_once(foliot: Served, world
     assert (await world.count("run"), await world.count("timer"), await world.count("outbox")) == (2, 1, 0)
 
 
-async def test_a_spec_that_no_worker_could_read_is_put_by_and_holds_up_nobody(foliot: Served, world: World, dsn: str):
+@pytest.mark.parametrize("spec", [b"junk", b'{"handler":{"type":"function","name":"noop"},"from":"the future"}'])
+async def test_a_spec_that_no_worker_could_read_is_put_by_and_holds_up_nobody(
+    foliot: Served, world: World, dsn: str, spec: bytes
+):
     async with foliot.aio() as client, _asyncpg(dsn) as (connection, commit, _):
-        values = {**values_of(client._access, _request()), "spec": b'{"from":"the future"}'}
-        bad = await connection.fetchval(_SUBMIT, *values.values())
+        bad = await connection.fetchval(_SUBMIT, *{**values_of(client._access, _request()), "spec": spec}.values())
         await client.submit("noop", connection=connection)
         await commit()
-        assert await world.promoter.run_once() == 1
-        assert await world.value("SELECT refused FROM outbox WHERE id = $1", decode("run", bad)) is not None
+    assert await world.promoter.run_once() == 1
+    assert await world.value("SELECT refused FROM outbox WHERE id = $1", decode("run", bad)) is not None
+
+
+async def test_the_spec_of_an_older_client_is_the_same_spec(foliot: Served, world: World, dsn: str):
+    async with foliot.aio() as client, _asyncpg(dsn) as (connection, commit, _):
+        old = {**values_of(client._access, _request()), "spec": b'{"handler":{"type":"function","name":"noop"}}'}
+        await connection.fetchval(_SUBMIT, *old.values())
+        await commit()
+    await world.submit()
+    assert await world.promoter.run_once() == 1
+    assert len({run.spec for run in await (await world.worker()).claim()}) == 1
 
 
 _SUBMIT = "SELECT foliot.submit($1, $2, $3, $4, $5, $6, $7, $8, $9)"
