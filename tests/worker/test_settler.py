@@ -154,8 +154,7 @@ async def test_what_cannot_be_recorded_at_all_is_set_aside_and_tried_again(desk:
     desk.add(batch)
     assert await desk.settler.run_once() == 3
     assert (desk.settler.backlog, desk.settler.rest) == (1, TRY_AGAIN)
-    more = ended(5)
-    desk.add(more)
+    desk.add(ended(5, fence=8))
     asked = desk.carrier.calls
     assert await desk.settler.run_once() == 5
     assert desk.carrier.calls == asked + 1  # it is not in the way of the others any more

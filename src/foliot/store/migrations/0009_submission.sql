@@ -86,17 +86,18 @@ END $$;
 CREATE FUNCTION turn_key_leaf() RETURNS void
     LANGUAGE plpgsql AS $$
 DECLARE
-    current  key_leaf;
-    at       timestamptz := clock_timestamp();
+    latest  key_leaf;
+    at      timestamptz := clock_timestamp();
 BEGIN
     LOCK TABLE ONLY idempotency IN SHARE UPDATE EXCLUSIVE MODE; -- one at a time; keys are not held up by it
-    SELECT * INTO STRICT current FROM key_leaf WHERE closed_at IS NULL;
-    PERFORM make_key_leaf(current.leaf + 1);
-    IF date_trunc('day', at, 'UTC') > date_trunc('day', current.opened_at, 'UTC')
-       OR current.opened_at > at + interval '1 day' THEN
+    SELECT * INTO STRICT latest FROM key_leaf WHERE closed_at IS NULL;
+    PERFORM make_key_leaf(latest.leaf + 1);
+    IF date_trunc('day', at, 'UTC') > date_trunc('day', latest.opened_at, 'UTC')
+       OR latest.opened_at > at + interval '1 day' THEN
         LOCK TABLE key_leaf IN EXCLUSIVE MODE;
-        UPDATE key_leaf SET closed_at = at WHERE leaf = current.leaf;
-        INSERT INTO key_leaf (leaf, opened_at) VALUES (current.leaf + 1, at);
+        at := clock_timestamp();                                -- every key of the old leaf is older now
+        UPDATE key_leaf SET closed_at = at WHERE leaf = latest.leaf;
+        INSERT INTO key_leaf (leaf, opened_at) VALUES (latest.leaf + 1, at);
     END IF;
 END $$;
 
