@@ -48,7 +48,7 @@ class Effects:
                 yield connection
                 await self._settle(connection, settlement)
             except BaseException:
-                with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # gone: the server takes it back
+                with suppress(Exception):  # the connection is gone: the server takes it back by itself
                     await transaction.rollback()
                 raise
             try:
