@@ -36,13 +36,17 @@ _WIPE: Final = (
         for table in (
             "claim", "worker", "subscription", "past_subscription", "firing", "job", "schedule", "history",
             "dead_letter", "idempotency", "flow", "spec", "lane", "scheduler", "shard", "clock", "operation",
-            "operation_item", "calendar", "calendar_body",
+            "operation_item", "calendar", "calendar_body", "outbox",
         )
     ),
 )  # fmt: skip
 # Rows are then put where they would be in a new database: of two that are due at once the first on disk comes first.
 _VACUUM: Final = f"VACUUM (TRUNCATE) {', '.join(statement.split()[2] for statement in _WIPE)}"
-_REFILL: Final = ("INSERT INTO shard (shard) SELECT generate_series(0, 255)", "INSERT INTO clock DEFAULT VALUES")
+_REFILL: Final = (
+    "INSERT INTO shard (shard) SELECT generate_series(0, 255)",
+    "INSERT INTO clock DEFAULT VALUES",
+    "UPDATE key_leaf SET opened_at = clock_timestamp() WHERE closed_at IS NULL",
+)
 _UNDISTURBED: Final = """
 DO $$ DECLARE each regclass; BEGIN
     FOR each IN SELECT oid FROM pg_class WHERE relnamespace = 'foliot'::regnamespace AND relkind = 'r' LOOP

@@ -8,6 +8,7 @@ __all__ = [
     "ApiError",
     "AsyncFoliot",
     "Context",
+    "FenceLost",
     "Foliot",
     "NotConfigured",
     "Permanent",
@@ -17,7 +18,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from foliot.sdk import ApiError, AsyncFoliot, Context, Foliot, NotConfigured, Permanent, Snooze, Worker
+    from foliot.sdk import ApiError, AsyncFoliot, Context, FenceLost, Foliot, NotConfigured, Permanent, Snooze, Worker
 
 
 def __getattr__(name: str) -> Any:

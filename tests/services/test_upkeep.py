@@ -61,13 +61,6 @@ async def test_after_a_long_outage_history_goes_on_from_yesterday(world: World):
     assert leaves[0][1] < leaves[1][0] < datetime.now(UTC) - timedelta(hours=20)
 
 
-async def test_keys_are_forgotten_after_a_day_and_not_before(world: World):
-    for key, age in (("old", timedelta(hours=25)), ("young", timedelta(hours=23))):
-        await world.sql("INSERT INTO idempotency VALUES ($1, $2, '', '', now() - $3::interval)", world.tenant, key, age)
-    await _keep_house(world)
-    assert [row["key"] for row in await world.sql("SELECT key FROM idempotency")] == ["young"]
-
-
 async def test_workers_dead_for_a_day_are_removed_and_living_ones_are_not(world: World):
     for _ in range(3):
         await world.worker()

@@ -45,9 +45,11 @@ SELECT 1 + batch % 10, batch, array_agg(id ORDER BY id)
   FROM (SELECT id, id / 80 AS batch FROM run WHERE id BETWEEN 1 AND {CLAIMED}) AS held GROUP BY batch;
 INSERT INTO schedule (key, cursor, next_at)
 SELECT n::text, now(), now() + interval '1 day' + n * interval '1 s' FROM generate_series(1, {YOUNG}) AS n;
-INSERT INTO idempotency (tenant, key, fingerprint, answer) SELECT 1, n, '', '' FROM generate_series(1, {YOUNG}) AS n;
+INSERT INTO idempotency (tenant, key, leaf, fingerprint, answer)
+SELECT 1, n, 1 + n % 2, '', '' FROM generate_series(1, {YOUNG}) AS n;
+UPDATE key_leaf SET closed_at = now(); INSERT INTO key_leaf (leaf) VALUES (2);
 INSERT INTO past_subscription SELECT 1, n, now(), now(), 1, false FROM generate_series(1, {YOUNG}) AS n;
-ANALYZE schedule, idempotency, past_subscription;
+ANALYZE schedule, past_subscription;
 """
 
 
@@ -175,7 +177,6 @@ async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: st
         ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, None, None]),
         ("due_schedules", "schedule", [None, BATCH, GRACE, BATCH, SOME, timedelta(seconds=10), None]),
         ("gauges", "schedule", [timedelta(seconds=5)]),
-        ("expire_keys", "idempotency", [timedelta(days=1)]),
         ("remove_past_subscriptions", "past_subscription", []),
     ],
 )
@@ -185,6 +186,16 @@ async def test_what_is_young_or_not_due_is_not_read_by_those_who_look_for_it(
     plan = await explain(calm, statement, *arguments)
     assert plan.rows_read(table) == 0
     assert plan.pages_read < 20
+
+
+async def test_a_key_is_looked_for_in_the_indexes_of_two_leaves(line: Line, calm: Line):
+    for each in (line, calm):
+        await explain(each, "remember", [1], ["new"], [b""], [b""])  # the session learns of the tables
+        plan = await explain(each, "remember", [1], ["new"], [b""], [b""])
+        assert plan.pages_read < 40
+        many = [f"new {number}" for number in range(BATCH)]
+        plan = await explain(each, "remember", [1] * BATCH, many, [b""] * BATCH, [b""] * BATCH)
+        assert plan.pages_read < 15 * BATCH
 
 
 async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line):

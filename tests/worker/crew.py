@@ -10,6 +10,7 @@ from typing import Any
 from foliot.domain.spec import Spec
 from foliot.sdk import Context
 from foliot.store.database import Line
+from foliot.store.effects import Effects
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
@@ -31,12 +32,14 @@ class Crew:
         with ThreadPoolExecutor(4) as threads:
             async with open_session(10) as session:
                 by_group: dict[str, Executor] = {"http": http_executor(session)}
-                by_group |= {f"fn:{name}": each for name, each in function_executors(functions, threads).items()}
+                hired = Hired(new_worker_id())
+                effects = Effects(self._dsn, hired.id, 2)
+                served = function_executors(functions, threads, effects)
+                by_group |= {f"fn:{name}": each for name, each in served.items()}
 
                 def executors(spec: Spec) -> Executor | None:
                     return by_group.get(spec.handler.group)
 
-                hired = Hired(new_worker_id())
                 process = WorkerProcess(
                     SqlCarrier(partial(Line, self._dsn), hired.id, "test"),
                     executors,
@@ -56,6 +59,7 @@ class Crew:
                     hired.stop.set()
                     await asyncio.wait([hired.task], timeout=PATIENCE)
                     hired.task.cancel()
+                    await effects.close()
 
 
 class Hired:

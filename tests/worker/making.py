@@ -72,9 +72,11 @@ class MemoryCarrier:
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
         self.broken: BaseException | None = None
+        self.refuses: Callable[[Settlement], Exception | None] = lambda _: None
         self.reply_is_lost = False
         self.calls = 0
         self.fence = 0
+        self.promoted = 0
 
     def _reach(self) -> None:
         self.calls += 1
@@ -104,6 +106,8 @@ class MemoryCarrier:
 
     async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
         self._reach()
+        for error in filter(None, map(self.refuses, batch)):
+            raise error
         known = {each.run.id for each in self.settled}
         self.settled += [each for each in batch if each.run.id not in known and each.run.id not in self.lost]
         if self.reply_is_lost:
@@ -117,6 +121,11 @@ class MemoryCarrier:
 
     async def publish(self, highest: dict[int, int]) -> None:
         self._reach()
+
+    async def promote(self) -> int:
+        self._reach()
+        self.promoted += 1
+        return 0
 
 
 class Gate:

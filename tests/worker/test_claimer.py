@@ -6,7 +6,7 @@ import pytest
 
 from foliot.domain.outcome import Ending
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed
-from foliot.worker.claimer import Claimer
+from foliot.worker.claimer import PROMOTE_EVERY, Claimer
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
@@ -74,6 +74,24 @@ async def test_what_was_claimed_in_our_name_without_our_knowing_is_run():
     await asyncio.sleep(0)
     assert gate.begun == [stray.id]
     assert station.settler.fences == [stray.fence]
+    gate.opened.set()
+    await eventually(lambda: not station.runner.going)
+
+
+async def test_who_has_nothing_to_claim_looks_for_what_fell_due_but_not_all_the_time():
+    gate = Gate()
+    station = Station([claimed()], gate.executor)
+    await station.claimer.run_once()
+    assert station.carrier.promoted == 0
+    for _ in range(20):
+        await station.claimer.run_once()
+    assert station.carrier.promoted == 1
+    station.claimer._promoted -= PROMOTE_EVERY
+    await station.claimer.run_once()
+    assert station.carrier.promoted == 1  # it has just been busy
+    station.claimer._claimed -= 2 * PROMOTE_EVERY
+    await station.claimer.run_once()
+    assert station.carrier.promoted == 2
     gate.opened.set()
     await eventually(lambda: not station.runner.going)
 

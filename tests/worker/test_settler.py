@@ -1,14 +1,16 @@
 """The settler: outcomes are kept until they are on record, and each is told once."""
 
 import asyncio
+from datetime import timedelta
 
+import msgspec
 import pytest
 
-from foliot.domain.outcome import SUCCEEDED, Outcome
+from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.kit import telemetry
 from foliot.store.dispatch import Settlement
 from foliot.worker.process import WorkerOptions, WorkerProcess
-from foliot.worker.settler import LARGEST_BATCH, Settler
+from foliot.worker.settler import LARGEST_BATCH, TRY_AGAIN, Settler
 from worker.making import NOW, MemoryCarrier, claimed
 
 
@@ -119,6 +121,52 @@ async def test_drained_means_on_record_and_forgotten(desk: Desk):
     assert not waiting.done()
     await desk.settler.run_once()
     await asyncio.wait_for(waiting, 1)
+
+
+class RefusedError(Exception):
+    """What the database says to an outcome that it cannot keep."""
+
+
+async def test_one_outcome_that_cannot_be_kept_is_recorded_in_other_words_and_the_rest_as_they_are(desk: Desk):
+    batch = [
+        msgspec.structs.replace(each, outcome=Outcome.again(Ending.FAILED, "boom", timedelta(seconds=9)))
+        for each in ended(100)
+    ]
+    bad = batch[37] = msgspec.structs.replace(
+        batch[37], outcome=msgspec.structs.replace(batch[37].outcome, error="unspeakable")
+    )
+    desk.carrier.refuses = lambda each: RefusedError() if each.outcome.error == "unspeakable" else None
+    desk.add(batch)
+    assert await desk.settler.run_once() == 100
+    told = {each.run.id: each for each in desk.carrier.settled}
+    instead = told.pop(bad.run.id)
+    assert [*told.values()] == [each for each in batch if each is not bad]
+    assert "RefusedError" in instead.outcome.error
+    assert (instead.outcome.event, instead.outcome.delay) == (bad.outcome.event, bad.outcome.delay)
+    assert desk.carrier.calls < 30  # half by half, not one by one
+    assert desk.settler.empty
+
+
+async def test_what_cannot_be_recorded_at_all_is_set_aside_and_tried_again(desk: Desk):
+    desk.settler.expect(7, 4)
+    batch = ended(4)
+    desk.carrier.refuses = lambda each: RefusedError() if each is batch[1] else None
+    desk.add(batch)
+    assert await desk.settler.run_once() == 3
+    assert (desk.settler.backlog, desk.settler.rest) == (1, TRY_AGAIN)
+    desk.add(ended(5, fence=8))
+    asked = desk.carrier.calls
+    assert await desk.settler.run_once() == 5
+    assert desk.carrier.calls == asked + 1  # it is not in the way of the others any more
+    desk.carrier.refuses = lambda _: None
+    desk.settler._try_again = 0.0
+    assert await desk.settler.run_once() == 1
+    assert [each.run.id for each in desk.carrier.settled if each in batch] == [
+        batch[number].run.id for number in (0, 2, 3, 1)
+    ]
+    assert desk.settler.rest is None
+    assert desk.settler.empty
+    assert desk.carrier.forgotten == [7]
 
 
 def late_results() -> float:

@@ -1,10 +1,8 @@
 """From an operation to an endpoint: authorise, parse, call, render."""
 
-import hashlib
-import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import structlog
@@ -17,10 +15,9 @@ from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
+from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
-
-_KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -48,7 +45,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 body=None if decoder is None else _body(request, raw, decoder, operation),
                 raw=raw,
                 key=_key(request, operation),
-                fingerprint=hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + raw).digest(),
+                fingerprint=fingerprint(request.method, request.url.path, raw),
             )
             return _render(await operation.handler(call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
@@ -81,7 +78,7 @@ def _key(request: Request, operation: Operation) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is None or not operation.idempotent_by_key:
         return None
-    if not _KEY.fullmatch(key):
+    if not IDEMPOTENCY_KEY.fullmatch(key):
         raise InvalidField("Idempotency-Key", "is not 1 to 200 visible ASCII characters", "a random UUID does well")
     return key
 

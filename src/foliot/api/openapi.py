@@ -90,7 +90,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "description": "The same key creates once, for 24 hours; repeats get the first answer.",
+                "description": "The same key creates once, for 24 hours or longer; repeats get the first answer.",
                 "schema": {"type": "string", "maxLength": 200},
             }
         )

@@ -18,6 +18,7 @@ from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
 from foliot.store.database import Line
+from foliot.store.effects import Effects
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
@@ -35,6 +36,7 @@ def serve_worker(app: Worker, settings: Settings | None = None) -> None:
 async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
     async with open_database(settings, stop, size=1):
         pass  # it is there and fit for use; the worker has its own three connections
+    worker = new_worker_id()
     functions = {name: task.function for name, task in app.tasks.items()}
     async with open_session(app.concurrency) as session, background(_declare(app, stop)):
         with ExitStack() as stack:
@@ -42,16 +44,21 @@ async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
             stack.callback(threads.shutdown, wait=False, cancel_futures=True)
             by_group: dict[str, Executor] = {"http": http_executor(session)}
-            by_group |= {f"fn:{name}": each for name, each in function_executors(functions, threads).items()}
+            effects = Effects(dsn_of(settings), worker, settings.handler_connections)
+            served = function_executors(functions, threads, effects)
+            by_group |= {f"fn:{name}": each for name, each in served.items()}
 
             def executors(spec: Spec) -> Executor | None:
                 return by_group.get(spec.handler.group)
 
             options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
             name = f"{socket.gethostname()}:{os.getpid()}"
-            carrier = SqlCarrier(partial(Line, dsn_of(settings)), new_worker_id(), name)
+            carrier = SqlCarrier(partial(Line, dsn_of(settings)), worker, name)
             ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
-            await WorkerProcess(carrier, executors, options).run(stop, ready)
+            try:
+                await WorkerProcess(carrier, executors, options).run(stop, ready)
+            finally:
+                await effects.close()
 
 
 async def _declare(app: Worker, stop: asyncio.Event) -> None:

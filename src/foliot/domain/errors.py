@@ -39,3 +39,7 @@ class Conflict(FoliotError):  # noqa: N818 - as InvalidField
 
 class Unavailable(FoliotError):  # noqa: N818 - as InvalidField
     """Foliot cannot answer now; the same request may succeed later."""
+
+
+class FenceLost(FoliotError):  # noqa: N818 - as InvalidField
+    """An attempt came to its end when it was no longer the one that counts: what it wrote was taken back."""

@@ -35,6 +35,8 @@ class Settings(NamedTuple):
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
     dead_letter_days: int
     """FOLIOT_DEAD_LETTER_DAYS: how long dead letters are kept for somebody to decide."""
+    handler_connections: int
+    """FOLIOT_HANDLER_CONNECTIONS: most connections that handlers of one worker have for `ctx.transaction()`."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -54,12 +56,21 @@ class Settings(NamedTuple):
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
+            handler_connections=_count(
+                "FOLIOT_HANDLER_CONNECTIONS", environment.get("FOLIOT_HANDLER_CONNECTIONS") or "5"
+            ),
         )
 
 
 def _port(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < 65_536):
         raise ValueError(f"{name}={text}: a port is a number from 0 to 65535")
+    return int(text)
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ValueError(f"{name}={text}: a number above 0")
     return int(text)
 
 

@@ -1,5 +1,6 @@
 """What applications import: a client to hand work in, a worker to serve it."""
 
+from foliot.domain.errors import FenceLost
 from foliot.sdk.aio import AsyncFoliot
 from foliot.sdk.client import Foliot
 from foliot.sdk.context import Context, Permanent, Snooze
@@ -13,6 +14,7 @@ __all__ = [
     "AsyncOperation",
     "AsyncRun",
     "Context",
+    "FenceLost",
     "Foliot",
     "Items",
     "Job",

@@ -8,7 +8,7 @@ from typing import Any, Self
 import aiohttp
 from yarl import URL
 
-from foliot.sdk import calls, protocol
+from foliot.sdk import calls, protocol, transaction
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
 from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Fires, Items, Job
@@ -57,10 +57,18 @@ class AsyncFoliot:
         delay: Delay = None,
         at: datetime | None = None,
         idempotency_key: str | None = None,
+        connection: Any = None,
         **policy: Any,
     ) -> AsyncRun:
-        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns."""
-        return await self._submitted(calls.submit(handler, payload, delay, at, idempotency_key, policy))
+        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns.
+
+        With a `connection` to Foliot's database it is part of the transaction there: on disk when that commits.
+        """
+        request = calls.submit(handler, payload, delay, at, idempotency_key, policy)
+        if connection is None:
+            return await self._submitted(request)
+        run = await transaction.submit_async(self._access, connection, request)
+        return AsyncRun({"runId": run, "status": "pending"}, self._read)
 
     async def create_job(
         self, name: str, handler: Handler, *, idempotency_key: str | None = None, **fields: Any

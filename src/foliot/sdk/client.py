@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from foliot.sdk import calls, protocol
+from foliot.sdk import calls, protocol, transaction
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
 from foliot.sdk.records import Calendar, Fires, Items, Job, Operation, Run
@@ -44,10 +44,18 @@ class Foliot:
         delay: Delay = None,
         at: datetime | None = None,
         idempotency_key: str | None = None,
+        connection: Any = None,
         **policy: Any,
     ) -> Run:
-        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns."""
-        return self._submitted(calls.submit(handler, payload, delay, at, idempotency_key, policy))
+        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns.
+
+        With a `connection` to Foliot's database it is part of the transaction there: on disk when that commits.
+        """
+        request = calls.submit(handler, payload, delay, at, idempotency_key, policy)
+        if connection is None:
+            return self._submitted(request)
+        run = transaction.submit(self._access, connection, request)
+        return Run({"runId": run, "status": "pending"}, self._read)
 
     def create_job(self, name: str, handler: Handler, *, idempotency_key: str | None = None, **fields: Any) -> Job:
         return Job(self.request(calls.create_job(name, handler, idempotency_key, fields)))

@@ -9,6 +9,7 @@ import msgspec
 
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit.settings import Access, find_access
+from foliot.wire.codec import IDEMPOTENCY_KEY
 from foliot.wire.views import FieldError, Problem
 
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
@@ -38,10 +39,15 @@ class Request(msgspec.Struct, frozen=True):
         if self.body is not None:
             headers["Content-Type"] = "application/json"
         if self.key is not None:
-            if not _VISIBLE.fullmatch(self.key):
-                raise InvalidField("idempotency_key", "is not visible ASCII", "a random UUID does well")
-            headers["Idempotency-Key"] = self.key
+            headers["Idempotency-Key"] = check_key(self.key)
         return headers
+
+
+def check_key(key: str) -> str:
+    """What may stand for one request."""
+    if not IDEMPOTENCY_KEY.fullmatch(key):
+        raise InvalidField("idempotency_key", "is not 1 to 200 characters of visible ASCII", "a random UUID does well")
+    return key
 
 
 def access_or_fail(url: str | None, key: str | None) -> Access:

@@ -10,19 +10,10 @@ from foliot.store.database import Connection, Database
 from foliot.store.jobs import Definition, Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
 from foliot.store.specs import SpecBook, SpecRef
-from foliot.store.submission import Answer, NewRun, Once, first_answer, plan, recall, remember
+from foliot.store.submission import Asked, NewRun, answer_once, do_once, plan
 
 ONE_TIME_ORIGIN = 1
 _TRIES = 5
-
-
-class _RepeatedError(Exception):
-    """Leaves the transaction: this key has had its answer."""
-
-    def __init__(self, first: Answer) -> None:
-        super().__init__()
-        self.first = first
-
 
 Render = Callable[[JobRow], bytes]
 _Answer = Callable[[Connection, Sequence[int]], Awaitable[bytes]]
@@ -49,7 +40,7 @@ class Control:
         async def answer(connection: Connection, made: Sequence[int]) -> bytes:
             return render(await self._read(connection, tenant, made[0]))
 
-        return await self._create(tenant, [draft], answer, key, fingerprint)
+        return await self._create([draft], answer, Asked(tenant, key, fingerprint))
 
     async def create_batch(
         self,
@@ -65,32 +56,20 @@ class Control:
         async def answer(_: Connection, made: Sequence[int]) -> bytes:
             return render(made)
 
-        return await self._create(tenant, drafts, answer, key, fingerprint)
+        return await self._create(drafts, answer, Asked(tenant, key, fingerprint))
 
-    async def _create(
-        self, tenant: int, drafts: Sequence[Draft], answer: _Answer, key: str | None, fingerprint: bytes
-    ) -> bytes:
-        if key is not None and (first := await self._first_answer(tenant, key)) is not None:
-            return first_answer(first, fingerprint)  # before ten thousand rows are written in vain
-        specs = await self._specs.intern_batch(tenant, [draft.spec for draft in drafts])
-        try:
+    async def _create(self, drafts: Sequence[Draft], answer: _Answer, asked: Asked) -> bytes:
+        async def write() -> bytes:
+            specs = await self._specs.intern_batch(asked.tenant, [draft.spec for draft in drafts])
             async with self._database.transaction() as connection:
                 body = await answer(connection, await self._insert(connection, specs, drafts))
-                if key is not None:
-                    await _answer_once(connection, Once(tenant, key, Answer(fingerprint, body)))
-        except _RepeatedError as repeated:
-            return first_answer(repeated.first, fingerprint)
-        except Conflict:
-            # The job that is in the way may be the one that this very call made, the first time.
-            if key is None or (first := await self._first_answer(tenant, key)) is None:
-                raise
-            return first_answer(first, fingerprint)
-        self._hint(DUE)
-        return body
+                await answer_once(connection, asked, body)
+            return body
 
-    async def _first_answer(self, tenant: int, key: str) -> Answer | None:
-        async with self._database.connection() as connection:
-            return (await recall(connection, [(tenant, key)])).get((tenant, key))
+        body, is_new = await do_once(self._database, asked, write)
+        if is_new:
+            self._hint(DUE)
+        return body
 
     async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
         """Create the job of this key, or change it; also says whether it is new."""
@@ -317,9 +296,3 @@ def _too_many_changes() -> Conflict:
 def _refuse_if_over(standing: Standing) -> None:
     if standing.gate is Gate.CANCELLED or standing.ended_state is not None:
         raise Conflict("the job is over", "create a new one")
-
-
-async def _answer_once(connection: Connection, once: Once) -> None:
-    """Keep the answer, or leave the transaction with the one that was given before."""
-    if first := (await remember(connection, [once])).get((once.tenant, once.key)):
-        raise _RepeatedError(first)

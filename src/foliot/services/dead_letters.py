@@ -15,8 +15,8 @@ from foliot.store import letters
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.letters import LetterRow, Replayed
-from foliot.store.once import AskedWith, answered_once, keep_answer
 from foliot.store.reading import NEWEST
+from foliot.store.submission import Asked, answer_once, do_once
 from foliot.wire.letters import LettersDone, LetterView, RefusedRun, WholeLetter
 from foliot.wire.views import AttemptView, Page
 
@@ -47,7 +47,7 @@ class DeadLetters:
         self, tenant: int, runs: Sequence[int], *, key: str | None = None, fingerprint: bytes = b""
     ) -> bytes:
         """Let these runs go on, behind what waits in their flows; those that cannot are told with the reason."""
-        once = AskedWith(tenant, key, fingerprint)
+        once = Asked(tenant, key, fingerprint)
 
         async def write() -> bytes:
             ranks = await self._ranks(tenant, runs)
@@ -57,13 +57,14 @@ class DeadLetters:
             self._tell(sum(each.done for each in told))
             return body
 
-        return await answered_once(self._database, once, write)
+        body, _ = await do_once(self._database, once, write)
+        return body
 
     async def discard(
         self, tenant: int, runs: Sequence[int], *, key: str | None = None, fingerprint: bytes = b""
     ) -> bytes:
         """Give these runs up; those that are no dead letters are told."""
-        once = AskedWith(tenant, key, fingerprint)
+        once = Asked(tenant, key, fingerprint)
 
         async def write() -> bytes:
             async with self._database.transaction() as connection:
@@ -72,7 +73,8 @@ class DeadLetters:
             telemetry.LETTERS_DISCARDED.inc(len(gone))
             return body
 
-        return await answered_once(self._database, once, write)
+        body, _ = await do_once(self._database, once, write)
+        return body
 
     async def retry(self, tenant: int, run: int) -> None:
         """Let one run go on, or say in a Conflict why it cannot."""
@@ -132,14 +134,14 @@ def _reason(each: Replayed | None) -> str:
     return "its job is cancelled: submit the work anew, or discard it"
 
 
-async def _answer(connection: Connection, once: AskedWith, runs: Sequence[int], refused: Mapping[int, str]) -> bytes:
+async def _answer(connection: Connection, once: Asked, runs: Sequence[int], refused: Mapping[int, str]) -> bytes:
     done = LettersDone(
         run_ids=[encode("run", run) for run in runs if run not in refused],
         refused=[RefusedRun(encode("run", run), reason) for run, reason in refused.items()],
         operation=None,
     )
     body = msgspec.json.encode(done)
-    await keep_answer(connection, once, body)
+    await answer_once(connection, once, body)
     return body
 
 

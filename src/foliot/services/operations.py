@@ -22,9 +22,9 @@ from foliot.store import sweeps
 from foliot.store.calendars import Bodies
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
-from foliot.store.once import AskedWith, answered_once, keep_answer
 from foliot.store.operations import OperationRow
 from foliot.store.reading import NEWEST, JobRow, find_job
+from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.sweeps import Counted
 from foliot.wire.operations import OperationView, PlanView, ProgressView
 from foliot.wire.views import Page
@@ -58,7 +58,7 @@ class Operations:
         self, tenant: int, job: int, asked: Backfill, *, key: str | None = None, fingerprint: bytes = b""
     ) -> bytes:
         """Write a back-fill down and return it rendered; with an idempotency `key`, the first answer to that key."""
-        once = AskedWith(tenant, key, fingerprint)
+        once = Asked(tenant, key, fingerprint)
 
         async def write(connection: Connection, named: Backfill, choice: Choice) -> bytes:
             made = await store.insert_backfill(connection, tenant, job, named, choice)
@@ -74,7 +74,7 @@ class Operations:
 
     async def sweep(self, tenant: int, asked: Sweep, *, key: str | None = None, fingerprint: bytes = b"") -> bytes:
         """Write down that the dead letters of now are to be replayed or discarded; `key` as in `backfill`."""
-        once = AskedWith(tenant, key, fingerprint)
+        once = Asked(tenant, key, fingerprint)
 
         async def write() -> bytes:
             async with self._database.transaction() as connection:
@@ -85,9 +85,10 @@ class Operations:
 
         return await self._begin(once, write)
 
-    async def _begin(self, once: AskedWith, write: Callable[[], Awaitable[bytes]]) -> bytes:
-        body = await answered_once(self._database, once, write)
-        self._hint(DUE)
+    async def _begin(self, once: Asked, write: Callable[[], Awaitable[bytes]]) -> bytes:
+        body, is_new = await do_once(self._database, once, write)
+        if is_new:
+            self._hint(DUE)
         return body
 
     async def operation(self, tenant: int, operation: int) -> OperationView:
@@ -287,9 +288,9 @@ def _id_of(cursor: str | None) -> int:
         raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
 
 
-async def _answer(connection: Connection, once: AskedWith, operation: int) -> bytes:
+async def _answer(connection: Connection, once: Asked, operation: int) -> bytes:
     """A new operation rendered, and kept as the answer to its key."""
     await store.finish(connection, [operation])  # there may be nothing to do
     body = msgspec.json.encode(operation_view(await _read(connection, once.tenant, operation)))
-    await keep_answer(connection, once, body)
+    await answer_once(connection, once, body)
     return body

@@ -1,20 +1,21 @@
 """Making runs ready when their time comes: one-time jobs, delayed runs, retries."""
 
-from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
 
-from foliot.domain.fairness import Priority, retry_rank, step
+import structlog
+
 from foliot.domain.floor import Floor
+from foliot.domain.ids import encode
 from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database
-from foliot.store.dispatch import Flow, reserve
-from foliot.store.waiting import Table, fetch_due, promote, seconds_to_next_due
+from foliot.store.outbox import send_out
+from foliot.store.specs import SpecBook
+from foliot.store.waiting import Table, promote_due, seconds_to_next_due
 
-BATCH: Final = 2_000
+log = structlog.get_logger("scheduler")
 
 
 class Promoter:
@@ -31,9 +32,12 @@ class Promoter:
         self._floor = Floor(clock)
         self._line = database.line()
         self._ranks = database.line(synchronous_commit="off")
+        self._specs = SpecBook(self._line)
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Promote one batch from each table; how many runs became ready."""
+        for run, reason in (await send_out(self._line, self._specs)).items():
+            log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
         done = 0
         if (others := self._rounds.others()) is not None and (done := await self._promote_both(now, others)):
             telemetry.OVERDUE_TAKEN.inc(done)
@@ -57,17 +61,9 @@ class Promoter:
 
     async def _promote(self, table: Table, now: datetime | None, look: Look) -> int:
         mine = table == "timers" and look.overdue is None
-        due = await fetch_due(self._line, table, BATCH, now, look, self._floor.since(look) if mine else None)
-        if not due:
-            return 0
-        counts: Counter[Flow] = Counter(run.flow for run in due if not run.again)
-        ranks = await reserve(self._ranks, counts, {run.tenant: run.weight for run in due}, 0)
-        chosen = [
-            retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else ranks.take(run.flow)
-            for run in due
-        ]
-        moved = await promote(self._line, table, due, chosen)
-        if mine:
-            self._floor.reach(look, max(run.due_at for run in due))
+        since = self._floor.since(look) if mine else None
+        moved, reached = await promote_due(self._line, self._ranks, table, now, look, since)
+        if mine and reached is not None:
+            self._floor.reach(look, reached)
         telemetry.RUNS_PROMOTED.inc(moved)
         return moved

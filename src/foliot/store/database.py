@@ -80,6 +80,13 @@ class Line:
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
 
+    @classmethod
+    def over(cls, connection: Connection) -> Self:
+        """Speak on a connection that somebody else has opened, and closes."""
+        line = cls("")
+        line._connection = connection
+        return line
+
     async def connection(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._dsn, hot=self._hot, **self._settings)

@@ -36,7 +36,7 @@ class SpecBook:
     `WEIGHTS_REMEMBERED` seconds and one statement.
     """
 
-    def __init__(self, database: Database, clock: Steady = steady) -> None:
+    def __init__(self, database: Database | Line, clock: Steady = steady) -> None:
         self._database = database
         self._weights = _Weights(database, clock)
         self._known: dict[tuple[int, bytes], SpecRef] = {}
@@ -80,7 +80,7 @@ class SpecBook:
 class _Weights:
     """One statement asks for all of them, so that a thousand tenants cost no more than one."""
 
-    def __init__(self, database: Database, clock: Steady) -> None:
+    def __init__(self, database: Database | Line, clock: Steady) -> None:
         self._database = database
         self._clock = clock
         self._asked = float("-inf")

@@ -1,11 +1,11 @@
 """Writing down what is to run: now, soon, or far from now; once per key."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from foliot.domain.errors import InvalidField
-from foliot.store.database import Connection
+from foliot.domain.errors import Conflict, InvalidField
+from foliot.store.database import Connection, Database
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
 
@@ -79,7 +79,7 @@ class Answer(NamedTuple):
 def first_answer(first: Answer, fingerprint: bytes) -> bytes:
     """What a repeated call gets; a key that stood for something else is refused."""
     if first.fingerprint != fingerprint:
-        hint = "use a new key for a new request; a key stands for one request for 24 hours"
+        hint = "use a new key for a new request; a key stands for one request for 24 hours or longer"
         raise InvalidField("Idempotency-Key", "was used for a different request", hint)
     return first.body
 
@@ -109,3 +109,53 @@ async def recall(connection: Connection, keys: Sequence[tuple[int, str]]) -> dic
     """The first answers to those of these keys, as (tenant, key), that had one."""
     rows = await connection.fetch(SQL["recall"], [tenant for tenant, _ in keys], [key for _, key in keys])
     return {(row["tenant"], row["key"]): Answer(row["fingerprint"], row["answer"]) for row in rows}
+
+
+class Asked(NamedTuple):
+    """A request that is done once if it carries a key; `fingerprint` tells whether a repeated one asks for the same."""
+
+    tenant: int
+    key: str | None = None
+    fingerprint: bytes = b""
+
+
+class _RepeatedError(Exception):
+    """Leaves the transaction: this key has had its answer."""
+
+    def __init__(self, first: Answer) -> None:
+        super().__init__()
+        self.first = first
+
+
+async def answer_once(connection: Connection, asked: Asked, body: bytes) -> None:
+    """Keep the answer to a request, or leave the transaction with the one that was given before.
+
+    To be called at the end of a transaction inside `do_once`.
+    """
+    if asked.key is None:
+        return
+    once = Once(asked.tenant, asked.key, Answer(asked.fingerprint, body))
+    if first := (await remember(connection, [once])).get((once.tenant, once.key)):
+        raise _RepeatedError(first)
+
+
+async def do_once(database: Database, asked: Asked, deed: Callable[[], Awaitable[bytes]]) -> tuple[bytes, bool]:
+    """Do it unless the key has had its answer; that answer, or the new one, and whether it is new."""
+
+    async def before() -> Answer | None:
+        if asked.key is None:
+            return None
+        async with database.connection() as connection:
+            return (await recall(connection, [(asked.tenant, asked.key)])).get((asked.tenant, asked.key))
+
+    if first := await before():  # before ten thousand rows are written in vain
+        return first_answer(first, asked.fingerprint), False
+    try:
+        return await deed(), True
+    except _RepeatedError as repeated:
+        return first_answer(repeated.first, asked.fingerprint), False
+    except Conflict:
+        # What is in the way may be what this very request made, the first time.
+        if (first := await before()) is None:
+            raise
+        return first_answer(first, asked.fingerprint), False

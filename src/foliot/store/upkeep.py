@@ -7,6 +7,7 @@ from foliot.store.database import Database, Line
 from foliot.store.members import LEASE
 
 KEY_LIFE: Final = timedelta(hours=24)
+"""How long a key is remembered at least; at most until the end of the day after."""
 
 _REMOVALS: Final = (
     "remove_dead_workers",
@@ -24,9 +25,17 @@ async def make_history_leaves(line: Line) -> int:
 
 async def tidy(line: Line) -> None:
     """Remove what nobody can ask for any more."""
-    await line.fetch("expire_keys", KEY_LIFE)
     for name in _REMOVALS:
         await line.fetch(name)
+
+
+async def keep_keys(line: Line) -> None:
+    """Open a new leaf for idempotency keys every day, and drop those whose time is over.
+
+    Waits for calls with a key that are in mid-transaction, for as long as the line waits for locks.
+    """
+    await line.fetch("turn_key_leaf")
+    await line.fetch("drop_key_leaves", KEY_LIFE)
 
 
 class Gauges(NamedTuple):

@@ -1,14 +1,17 @@
 """Runs that wait for their time, and how they become ready."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from foliot.domain.fairness import Priority, retry_rank, step
 from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.database import Line
-from foliot.store.dispatch import Flow
+from foliot.store.dispatch import Flow, reserve
 
 Table = Literal["runs", "timers"]
+BATCH: Final = 2_000
 
 
 class DueRun(NamedTuple):
@@ -49,3 +52,33 @@ async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequen
 
 async def seconds_to_next_due(line: Line, look: Look = EVERYTHING, since: datetime | None = None) -> float | None:
     return await line.fetchval("next_due", look.numbers, since)  # type: ignore[no-any-return]
+
+
+class Promoted(NamedTuple):
+    runs: int
+    reached: datetime | None
+    """When the last of those fell due that were found; none if nothing was."""
+
+
+async def promote_due(
+    line: Line,
+    ranks: Line,
+    table: Table,
+    now: datetime | None = None,
+    look: Look = EVERYTHING,
+    since: datetime | None = None,
+) -> Promoted:
+    """Rank one batch of what is due and make it ready. `ranks` carries the reservations.
+
+    Anybody may do it: each run is moved by whoever gets its row first.
+    """
+    due = await fetch_due(line, table, BATCH, now, look, since)
+    if not due:
+        return Promoted(0, None)
+    counts: Counter[Flow] = Counter(run.flow for run in due if not run.again)
+    reserved = await reserve(ranks, counts, {run.tenant: run.weight for run in due}, 0)
+    chosen = [
+        retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else reserved.take(run.flow)
+        for run in due
+    ]
+    return Promoted(await promote(line, table, due, chosen), max(run.due_at for run in due))

@@ -1,15 +1,29 @@
 """The way to work through SQL: three connections, for claims, for settlements, and for the lease."""
 
+import asyncio
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+import structlog
+
+from foliot.domain.ids import encode
+from foliot.domain.shards import SWEEP, Look
 from foliot.domain.states import State
+from foliot.kit import telemetry
 from foliot.kit.signals import READY
 from foliot.store import dispatch, fleet
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.jobs import fetch_names
-from foliot.store.specs import StoredSpec, ensure_lanes, fetch_specs
+from foliot.store.outbox import send_out
+from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
+from foliot.store.waiting import promote_due
+
+log = structlog.get_logger("worker")
+
+_LEFT_LYING: Final = Look(overdue=timedelta(milliseconds=200))
+"""A scheduler that is well has taken what is due; idle workers take what has lain there for longer."""
 
 
 class SqlCarrier:
@@ -19,8 +33,10 @@ class SqlCarrier:
         self._worker = worker
         self._name = name
         self._claims = line()
-        self._settlements = line()
+        self._settlements = line(lock_timeout="200ms")
         self._lease = line(statement_timeout="5s")
+        self._specs = SpecBook(self._claims)
+        self._swept = float("-inf")
         self._listening: Connection | None = None
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
@@ -64,6 +80,17 @@ class SqlCarrier:
 
     async def publish(self, highest: dict[int, int]) -> None:
         await dispatch.publish(self._claims, highest)
+
+    async def promote(self) -> int:
+        for run, reason in (await send_out(self._claims, self._specs)).items():
+            log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
+        moved = (await promote_due(self._claims, self._claims, "runs", look=_LEFT_LYING)).runs
+        now = asyncio.get_running_loop().time()
+        if now - self._swept >= SWEEP:  # a look at the timers walks over all that left since the last vacuum
+            self._swept = now
+            moved += (await promote_due(self._claims, self._claims, "timers", look=_LEFT_LYING)).runs
+        telemetry.RUNS_PROMOTED.inc(moved)
+        return moved
 
     async def beat(self) -> bool:
         return await fleet.beat(self._lease, self._worker)

@@ -21,6 +21,12 @@ PUBLISH_EVERY: Final = 0.2
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks for claims in our name that we know nothing of. A statement whose connection broke may
 reach the database long after we have gone on; nobody else would run what it took for as long as we live."""
+PROMOTE_EVERY: Final = 0.2
+"""Seconds between two looks of an idle worker for what fell due and still waits. So delayed runs and retries start
+though every scheduler stands still, and what came out of a caller's own transaction, of which nobody was told, starts
+soon."""
+PROMOTE_AT_LEAST: Final = 1.0
+"""The same for a worker that finds nothing now, but has just been busy: the next run is not to wait behind a look."""
 
 
 class Claimer:
@@ -45,10 +51,11 @@ class Claimer:
         self._number = 1
         self._published = 0.0
         self._next_look = float("-inf")
+        self._promoted = self._claimed = float("-inf")
         self._pace: deque[tuple[float, int]] = deque()
 
     async def run_once(self) -> int:
-        """Claim one batch and start it; how many runs it brought."""
+        """Claim one batch and start it; how many runs it brought, or made ready to be claimed."""
         now = asyncio.get_running_loop().time()
         await self._publish(now)
         if now >= self._next_look:
@@ -72,9 +79,19 @@ class Claimer:
             raise
         self._number += 1
         if claimed:
+            self._claimed = now
             await self._start(claimed)
         self._shares.took(self._per_lane(claimed))
+        if not claimed:
+            return await self._promote(now)
         return len(claimed)
+
+    async def _promote(self, now: float) -> int:
+        idle = now - self._claimed > PROMOTE_EVERY
+        if now - self._promoted < (PROMOTE_EVERY if idle else PROMOTE_AT_LEAST):
+            return 0
+        self._promoted = now
+        return await self._carrier.promote()
 
     def _room(self, now: float) -> int:
         """Free handlers, plus what the handlers finish in a short while: long work is never hoarded."""

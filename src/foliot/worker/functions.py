@@ -5,32 +5,43 @@ import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
 import msgspec
 
 from foliot.domain.errorclass import classes_of
-from foliot.domain.outcome import Failure, Snoozed
-from foliot.sdk.context import Context, Permanent, Snooze
+from foliot.domain.outcome import SUCCEEDED, Failure, Snoozed
+from foliot.sdk.context import Begin, Context, Permanent, Snooze, no_transactions
+from foliot.store.dispatch import Settlement
+from foliot.store.effects import Effects, Isolation
 from foliot.worker.executor import Assignment, Executor
 
 Function = Callable[[Context, Any], Any]
 
+_IN_A_THREAD: Final = no_transactions("ctx.transaction() is for async functions: make the handler one")
+_AT_A_DISTANCE: Final = no_transactions(
+    "ctx.transaction() needs a worker inside the trusted network, with the database's address (FOLIOT_DATABASE_URL)"
+)
 _CALLERS: Final = frozenset({__file__, inspect.getfile(ThreadPoolExecutor)})
 
 
-def function_executors(functions: Mapping[str, Function], threads: ThreadPoolExecutor) -> dict[str, Executor]:
-    """One executor per function, by name."""
-    return {name: _executor(function, threads) for name, function in functions.items()}
+def function_executors(
+    functions: Mapping[str, Function], threads: ThreadPoolExecutor, effects: Effects | None = None
+) -> dict[str, Executor]:
+    """One executor per function, by name. Without `effects` handlers have no transactions."""
+    return {name: _executor(function, threads, effects) for name, function in functions.items()}
 
 
-def _executor(function: Function, threads: ThreadPoolExecutor) -> Executor:
+def _executor(function: Function, threads: ThreadPoolExecutor, effects: Effects | None) -> Executor:
     call: Callable[[Context, Any], Awaitable[Any]]
+    begin: Begin
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
-        call = function
+        call, begin = function, _AT_A_DISTANCE if effects is None else partial(_begin, effects)
     else:
-        call = _in_thread(function, threads)
+        call, begin = _in_thread(function, threads), _IN_A_THREAD
 
     async def execute(assignment: Assignment) -> Failure | Snoozed | None:
         try:
@@ -38,7 +49,7 @@ def _executor(function: Function, threads: ThreadPoolExecutor) -> Executor:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Failure(f"the payload cannot be read: {error}", permanent=True, classes=("UnreadablePayload",))
         try:
-            await call(_context(assignment), payload)
+            await call(_context(assignment, partial(begin, assignment)), payload)
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
@@ -65,6 +76,13 @@ def answer_of(error: BaseException) -> Failure | Snoozed | None:
             return Failure(trace, classes=classes_of(type(error)))
 
 
+def _begin(
+    effects: Effects, assignment: Assignment, isolation: Isolation | None = None
+) -> AbstractAsyncContextManager[Any]:
+    success = Settlement(assignment.run, assignment.started_at, SUCCEEDED)
+    return effects.transaction(success, assignment.spec.timeout, isolation)
+
+
 def _in_thread(function: Function, threads: ThreadPoolExecutor) -> Callable[[Context, Any], Awaitable[Any]]:
     def call(context: Context, payload: Any) -> Any:
         try:
@@ -88,7 +106,7 @@ def _of_handler(frames: TracebackType | None) -> TracebackType | None:
     return frames
 
 
-def _context(assignment: Assignment) -> Context:
+def _context(assignment: Assignment, begin: Begin) -> Context:
     run = assignment.run
     return Context(
         run=run.id,
@@ -99,4 +117,5 @@ def _context(assignment: Assignment) -> Context:
         scheduled_at=run.scheduled_at,
         started_at=assignment.started_at,
         timeout=assignment.spec.timeout,
+        begin=begin,
     )

@@ -38,6 +38,9 @@ class Carrier(Protocol):
 
     async def publish(self, highest: dict[int, int]) -> None: ...
 
+    async def promote(self) -> int:
+        """Make ready what has been due for a while and nobody has made ready; how many. 0 if it is not ours to do."""
+
     async def beat(self) -> bool:
         """Renew the lease; false if it was lost for good."""
 

@@ -141,7 +141,7 @@ class WorkerProcess:
             if await self._persist(self._settler.run_once, self._gave_up):
                 self._wake.set()  # there is room again
             else:
-                await any_of(self._settler.something, self._done)
+                await any_of(self._settler.something, self._done, within=self._settler.rest)
 
     async def _look(self) -> None:
         while not self._done.is_set():

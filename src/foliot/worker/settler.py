@@ -3,22 +3,40 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Final
 
+import msgspec
+import structlog
+
+from foliot.domain.ids import encode
+from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
 from foliot.store.dispatch import Settlement
+from foliot.store.recovery import is_contended, is_gone
 from foliot.worker.port import Carrier
 
+log = structlog.get_logger("worker")
+
 LARGEST_BATCH: Final = 2_000
+TRY_AGAIN: Final = timedelta(seconds=0.5)
+"""Between two tries of an outcome that could not be recorded: others are not kept waiting by it."""
+_LONGEST_DELAY: Final = timedelta(days=30)
 
 
 class Settler:
-    """Keeps outcomes until they are on record, however long the database is away."""
+    """Keeps outcomes until they are on record, however long the database is away.
+
+    One that cannot be recorded fails alone. If it is the outcome itself that the database cannot keep, it is recorded
+    with other words; if its rows are locked, it is set aside and tried again now and then.
+    """
 
     def __init__(self, carrier: Carrier, lost: Callable[[list[Settlement]], None]) -> None:
         self._carrier = carrier
         self._lost = lost
         self._ended: list[Settlement] = []
+        self._aside: list[Settlement] = []
+        self._try_again = float("-inf")
         self.something = asyncio.Event()
         self._left: Counter[int] = Counter()
         self._over: list[int] = []
@@ -28,11 +46,16 @@ class Settler:
 
     @property
     def backlog(self) -> int:
-        return len(self._ended)
+        return len(self._ended) + len(self._aside)
 
     @property
     def empty(self) -> bool:
-        return not self._ended and not self._over
+        return not self._ended and not self._aside and not self._over
+
+    @property
+    def rest(self) -> timedelta | None:
+        """How long to wait for more at most."""
+        return TRY_AGAIN if self._aside else None
 
     @property
     def fences(self) -> list[int]:
@@ -53,21 +76,62 @@ class Settler:
         await self._drained.wait()
 
     async def run_once(self) -> int:
-        """Settle one batch; how many there were. What fails stays for the next time."""
+        """Settle one batch; how many were recorded. What fails stays for the next time."""
         self.something.clear()
-        batch = self._ended[:LARGEST_BATCH]
-        if batch:
-            if lost := await self._carrier.settle(batch):
-                self._lost(lost)
-            del self._ended[: len(batch)]
-            self._count(batch)
+        before = self.settled
+        if self._ended:
+            await self._settle(self._ended, 0, min(len(self._ended), LARGEST_BATCH))
+        await self._settle_aside()
         if self._over:
             over = self._over[:]
             await self._carrier.forget(over)
             del self._over[: len(over)]
         if self.empty:
             self._drained.set()
-        return len(batch)
+        return self.settled - before
+
+    async def _settle(self, queue: list[Settlement], first: int, count: int) -> int:
+        """Record `count` outcomes of a queue and take them out of it; how many stay there.
+
+        What failed together is tried apart, half by half: one that cannot be recorded must not keep back the others.
+        """
+        batch = queue[first : first + count]
+        try:
+            lost = await self._carrier.settle(batch)
+        except Exception as error:
+            if is_gone(error):
+                raise
+            if count == 1:
+                return await self._settle_alone(queue, first, error)
+            half = count // 2
+            stay = await self._settle(queue, first, half)
+            return stay + await self._settle(queue, first + stay, count - half)
+        if lost:
+            self._lost(lost)
+        del queue[first : first + count]
+        self._count(batch)
+        return 0
+
+    async def _settle_alone(self, queue: list[Settlement], index: int, error: Exception) -> int:
+        settlement = queue[index]
+        said = log.bind(run=encode("run", settlement.run.id), error=str(error))
+        if not is_contended(error) and (plain := _in_other_words(settlement, error)) != settlement:
+            said.error("an outcome cannot be kept as it is: it is recorded in other words")
+            queue[index] = plain
+            return await self._settle(queue, index, 1)
+        if queue is self._aside:
+            return 1
+        if not is_contended(error):
+            said.error("an outcome cannot be recorded: it is set aside and tried again")
+        self._aside.append(queue.pop(index))
+        self._try_again = asyncio.get_running_loop().time() + TRY_AGAIN.total_seconds()
+        return 0
+
+    async def _settle_aside(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._aside and now >= self._try_again:
+            await self._settle(self._aside, 0, len(self._aside))
+            self._try_again = now + TRY_AGAIN.total_seconds()
 
     def _count(self, batch: list[Settlement]) -> None:
         self.settled += len(batch)
@@ -79,3 +143,13 @@ class Settler:
             if not self._left[fence]:
                 del self._left[fence]
                 self._over.append(fence)
+
+
+def _in_other_words(settlement: Settlement, error: Exception) -> Settlement:
+    """The same ending with nothing in it that the database might refuse; a success has nothing of the kind."""
+    outcome = settlement.outcome
+    if outcome.ending in {Ending.COMPLETED, Ending.RELEASED}:
+        return settlement
+    said = f"the attempt {outcome.ending.word}; what it said could not be kept ({type(error).__name__})"
+    delay = None if outcome.delay is None else min(max(outcome.delay, timedelta()), _LONGEST_DELAY)
+    return msgspec.structs.replace(settlement, outcome=msgspec.structs.replace(outcome, error=said, delay=delay))

@@ -8,6 +8,9 @@ UNION ALL
 SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, t.target, t.payload, NULL
   FROM timer t JOIN spec ON spec.id = t.spec WHERE t.tenant = $1 AND t.id = $2
 UNION ALL
+SELECT o.id, NULL, o.body, o.due_at, o.due_at, NULL, NULL, 0::smallint, 0, NULL, o.target, o.payload, NULL
+  FROM outbox o WHERE o.tenant = $1 AND o.id = $2 AND o.refused IS NULL
+UNION ALL
 (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state, h.error,
         h.error_class, h.target, d.payload, h.worker
    FROM history h JOIN spec ON spec.id = h.spec LEFT JOIN dead_letter d ON d.id = h.run

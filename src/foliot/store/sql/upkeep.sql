@@ -1,9 +1,11 @@
 -- :name make_leaves
 SELECT make_history_leaves('1 day', '4 days')
 
--- :name expire_keys
--- The statement's clock bounds the index, here and below, as in `due_schedules`.
-DELETE FROM idempotency WHERE created_at < statement_timestamp() - $1::interval
+-- :name turn_key_leaf
+SELECT turn_key_leaf()
+
+-- :name drop_key_leaves
+SELECT drop_key_leaves($1::interval)
 
 -- :name remove_dead_workers
 -- Their claims were reaped long ago; a claim of an unknown worker would be reaped all the same.
@@ -22,6 +24,7 @@ INSERT INTO past_subscription (schedule, job, after, until, tenant, closed, catc
 SELECT schedule, job, after, until, tenant, closed, catch_up, catch_up_window FROM past
 
 -- :name remove_old_firings
+-- The statement's clock bounds the index, here and below, as in `due_schedules`.
 DELETE FROM firing WHERE closed_at < statement_timestamp() - interval '30 days'
 
 -- :name remove_past_subscriptions
