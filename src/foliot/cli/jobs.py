@@ -97,6 +97,16 @@ def definition(command: Any) -> Any:
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
         click.option("--max-retries", type=int, help="How often to try again after a failure."),
         click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="For each attempt."),
+        click.option(
+            "--delivery",
+            type=click.Choice(["atLeastOnce", "atMostOnce"]),
+            help="What a lost worker means: run it again, or never again.",
+        ),
+        click.option(
+            "--on-disconnect",
+            type=click.Choice(["finish", "stop"]),
+            help="When its worker is cut off from the database: go on, or stop in time.",
+        ),
         click.option("--overlap", type=click.Choice(["skip", "allow"]), help="When the previous run is still going."),
     ]
     for option in reversed(options):

@@ -30,6 +30,11 @@ class Ending(IntEnum):
     def word(self) -> str:
         return self.name.lower()
 
+    @property
+    def is_result(self) -> bool:
+        """Whether it tells how the handler itself came to an end."""
+        return self not in {Ending.NONE, Ending.LOST, Ending.UNKNOWN, Ending.RELEASED}
+
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a worker says of one attempt: its ending and what follows for the run."""
@@ -56,6 +61,11 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def cancelled(cls) -> Self:
         return cls(Ending.CANCELLED, Event.CANCELLED)
+
+    @classmethod
+    def unknown(cls, error: str) -> Self:
+        """Begun, and nobody can tell how far it came. Not tried again: it is to be delivered at most once."""
+        return cls(Ending.UNKNOWN, Event.VANISHED, error)
 
     @classmethod
     def again(cls, ending: Ending, error: str, delay: timedelta) -> Self:

@@ -3,10 +3,12 @@
 import hashlib
 import re
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import Priority
 from foliot.domain.retry import Backoff
 
@@ -58,6 +60,24 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int = 3
     backoff: Backoff = Backoff()
     timeout: timedelta = timedelta(seconds=300)
+    # What came after the first release is there only if it is unusual: a spec that does without keeps its name.
+    delivery: Literal["atMostOnce"] | UnsetType = UNSET
+    on_disconnect: Literal["stop"] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.delivery is not UNSET and self.max_retries:
+            hint = 'set it to 0, or let it be delivered "atLeastOnce"'
+            raise InvalidField("maxRetries", "a run that is delivered at most once is never tried again", hint)
+
+    @property
+    def is_at_most_once(self) -> bool:
+        """Whether its handler begins once at most, so that a lost worker leaves the outcome unknown."""
+        return self.delivery is not UNSET
+
+    @property
+    def stops_when_cut_off(self) -> bool:
+        """Whether its handler is stopped before the lease of a worker that cannot reach the database ends."""
+        return self.on_disconnect is not UNSET
 
     def body(self) -> bytes:
         """The canonical bytes: what is stored, and what the digest is of."""

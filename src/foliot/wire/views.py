@@ -70,6 +70,8 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     max_retries: int
     backoff: BackoffView
     timeout_seconds: float
+    delivery: str
+    on_disconnect: str
     overlap: str
     version: int
     created_at: Instant
@@ -87,6 +89,7 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     handler: str
     queue: str
     priority: str
+    delivery: str
     scheduled_at: Instant
     due_at: Instant
     created_at: Instant
@@ -96,6 +99,14 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     error_message: str | None
     worker_id: str | None
     payload: msgspec.Raw | UnsetType = UNSET
+
+
+class LateResult(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a handler said when its worker had lost the run: kept for people, and without effect on the run."""
+
+    status: str
+    error_message: str | None
+    recorded_at: Instant
 
 
 class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
@@ -112,6 +123,7 @@ class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
     error_message: str | None
     worker_id: str | None
     fence: int | None
+    late_result: LateResult | None = None
 
 
 class CreatedJobs(msgspec.Struct, rename="camel"):
