@@ -69,6 +69,9 @@ async def test_what_waits_for_the_database_has_its_place_among_those_that_run():
         bench.add(gate.executor, **ONCE)
     bench.add(gate.executor)
     assert (bench.runner.going, bench.runner.waiting) == (2, 2)
+    await bench.starts.run_once()
+    await eventually(lambda: len(gate.begun) == 2)
+    assert (bench.runner.going, bench.runner.waiting) == (2, 2)
     gate.opened.set()
     while bench.runner.going:
         await bench.starts.run_once()
