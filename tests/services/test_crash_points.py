@@ -6,7 +6,7 @@ server itself breaks off leaves nothing. (C3 to C5 are the scheduler's: see test
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from brittle import BrittleDatabase, BrittleLine, Scissors
 from foliot.domain.errors import Unavailable
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
+from foliot.domain.spec import Spec
 from foliot.domain.states import State
 from foliot.services.control import Control
 from foliot.services.insights import job_view
@@ -116,9 +117,8 @@ async def test_c2_a_submission_whose_answer_was_lost_is_recognised_when_repeated
         assert await world.count("run") == await world.count("ready") == 2 * (number + 1)
 
 
-@pytest.mark.parametrize("after", [False, True])
 async def test_c1_and_c2_a_job_is_created_once_whenever_the_connection_breaks(
-    world: World, brittle: BrittleDatabase, scissors: Scissors, *, after: bool
+    world: World, brittle: BrittleDatabase, scissors: Scissors
 ):
     control = Control(brittle, SpecBook(brittle), lambda _: None)
     draft = draft_of(JobBody(name="report", handler="noop", every="PT1H"))
@@ -133,6 +133,7 @@ async def test_c1_and_c2_a_job_is_created_once_whenever_the_connection_breaks(
         )
 
     for number in range(REPEATS):
+        after = number % 2 == 1
         scissors.cut("COMMIT", after=after)
         with pytest.raises(Unavailable):
             await create(number)
@@ -146,63 +147,81 @@ async def test_c1_and_c2_a_job_is_created_once_whenever_the_connection_breaks(
 # C6 to C9: the worker.
 
 
-async def hired(world: World, scissors: Scissors) -> tuple[Hand, Line]:
-    """A worker whose line can be cut."""
-    worker = await world.worker()
-    line = BrittleLine(world.database.dsn, scissors)
-    return worker.on(line), line
+class Staff:
+    """Workers that come and go on one line, and another line for what is said last: it can be cut."""
+
+    def __init__(self, line: Line, lanes: Sequence[int], dsn: str, scissors: Scissors) -> None:
+        self.line = line
+        self.brittle = BrittleLine(dsn, scissors)
+        self._lanes = lanes
+        self._scissors = scissors
+        self._numbers = itertools.count(100)
+
+    async def hire(self) -> Hand:
+        worker = Hand(self.line, next(self._numbers), self._lanes)
+        await fleet.register(self.line, worker.id, "staff")
+        return worker
+
+    def last_words(self, worker: Hand, statement: str, *, after: bool) -> Hand:
+        """The worker, speaking on a line that is cut under that statement."""
+        self._scissors.cut(statement, after=after)
+        return worker.on(self.brittle)
+
+    async def bury(self, worker: Hand) -> fleet.Reaped:
+        await worker.die()
+        return await fleet.reap(self.line)
+
+
+@pytest.fixture
+async def staff(world: World, scissors: Scissors) -> AsyncIterator[Staff]:
+    first = await world.worker()
+    staff = Staff(first.line, first.lanes, world.database.dsn, scissors)
+    yield staff
+    await staff.brittle.close()
 
 
 async def test_c6_what_was_claimed_by_a_worker_that_died_before_it_began_comes_back_untouched(
-    world: World, scissors: Scissors
+    world: World, staff: Staff
 ):
     for _ in range(REPEATS):
         (run,) = await world.submit()
-        dead, line = await hired(world, scissors)
-        scissors.cut("claim", after=True)
+        dead, successor = await staff.hire(), await staff.hire()
         with pytest.raises(ConnectionError):
-            await dead.claim()
+            await staff.last_words(dead, "claim", after=True).claim()
         assert await world.count("claim") == 1
-        await dead.die()
-        assert (await fleet.reap(dead.line)).returned == 1
-        (again,) = await (successor := await world.worker()).claim()
+        assert (await staff.bury(dead)).returned == 1
+        (again,) = await successor.claim()
         assert (again.id, again.attempt, again.deaths) == (run, 0, 0)
-        assert await dispatch.reclaim(dead.line, dead.id, 1) == []
+        assert await dispatch.strays(staff.line, dead.id, []) == []
         assert await successor.settle([again]) == 1
-        await dispatch.forget(successor.line, successor.id, [again.fence])
-        await line.close()
+        await dispatch.forget(staff.line, successor.id, [again.fence])
     assert await world.value("SELECT array_agg(DISTINCT attempt) FROM history") == [1]
     assert await world.count("run") == await world.count("claim") == 0
 
 
-async def test_c6_a_worker_that_lives_finds_what_it_claimed_when_the_answer_was_lost(world: World, scissors: Scissors):
-    worker, line = await hired(world, scissors)
-    for number in range(1, REPEATS + 1):
+async def test_c6_a_worker_that_lives_finds_what_it_claimed_when_the_answer_was_lost(world: World, staff: Staff):
+    for _ in range(REPEATS):
         (run,) = await world.submit()
-        scissors.cut("claim", after=True)
+        worker = await staff.hire()
         with pytest.raises(ConnectionError):
-            await dispatch.claim(line, worker.id, number, worker.lanes, [0], 10)
-        (found,) = await dispatch.claim(line, worker.id, number, worker.lanes, [0], 10)
+            await staff.last_words(worker, "claim", after=True).claim()
+        (found,) = await dispatch.strays(staff.line, worker.id, [])
         assert found.id == run
         assert await worker.settle([found]) == 1
     assert await world.count("history") == REPEATS
-    await line.close()
 
 
 @pytest.mark.parametrize("spec", [NOOP, ONCE], ids=["at least once", "at most once"])
-async def test_c7_what_had_begun_when_its_worker_died_is_run_again_or_never(world: World, scissors: Scissors, spec):
+async def test_c7_what_had_begun_when_its_worker_died_is_run_again_or_never(world: World, staff: Staff, spec: Spec):
     for _ in range(REPEATS):
         (run,) = await world.submit(1, spec)
-        dead, line = await hired(world, scissors)
+        dead, successor = await staff.hire(), await staff.hire()
         taken = await dead.claim()
         assert await dead.note_started(taken) == {(run, taken[0].fence)}
-        scissors.cut("settle", after=False)  # the handler has done its work, and the worker is killed
-        with pytest.raises(ConnectionError):
-            await dead.settle(taken)
-        await dead.die()
-        reaped = await fleet.reap(dead.line)
-        await line.close()
-        again = await (successor := await world.worker()).claim()
+        with pytest.raises(ConnectionError):  # the handler has done its work, and the worker is killed
+            await staff.last_words(dead, "settle", after=False).settle(taken)
+        reaped = await staff.bury(dead)
+        again = await successor.claim()
         if spec is ONCE:
             assert (reaped.returned, reaped.unknown, again) == (0, 1, [])
             ((*row,),) = await world.sql("SELECT ending, state, attempt, fence FROM history WHERE run = $1", run)
@@ -217,20 +236,17 @@ async def test_c7_what_had_begun_when_its_worker_died_is_run_again_or_never(worl
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_c7_an_at_most_once_start_that_was_cut_off_is_never_followed_by_a_second(
-    world: World, scissors: Scissors, *, after: bool
+    world: World, staff: Staff, *, after: bool
 ):
     """Whether the mark was written decides; in neither case may a handler have begun."""
     for _ in range(REPEATS):
         (run,) = await world.submit(1, ONCE)
-        dead, line = await hired(world, scissors)
+        dead, successor = await staff.hire(), await staff.hire()
         taken = await dead.claim()
-        scissors.cut("note_started", after=after)
         with pytest.raises(ConnectionError):
-            await dead.note_started(taken)
-        await dead.die()
-        await fleet.reap(dead.line)
-        await line.close()
-        again = await (successor := await world.worker()).claim()
+            await staff.last_words(dead, "note_started", after=after).note_started(taken)
+        await staff.bury(dead)
+        again = await successor.claim()
         assert [each.id for each in again] == ([] if after else [run])
         assert await successor.settle(again) == len(again)
     assert await world.count("run") == 0
@@ -262,26 +278,26 @@ async def test_c8_a_result_whose_answer_was_lost_is_a_success_when_it_is_sent_ag
     await carrier.close()
 
 
-async def test_c9_a_result_is_written_whole_or_not_at_all(world: World):
+async def test_c9_a_result_is_written_whole_or_not_at_all(world: World, staff: Staff):
     """The server breaks the statement off in the middle: nothing of it stays, and it can be said again."""
-    worker = await world.worker()
-    for number, (statement, outcome) in zip(range(REPEATS), endings(), strict=False):
+    worker = await staff.hire()
+    for number, (_, outcome) in zip(range(REPEATS), endings(), strict=False):
         await world.submit()
         taken = await worker.claim()
         before = await _all_of(world)
 
-        def say(statement: str = statement, outcome: Outcome = outcome, taken: list[Claimed] = taken) -> Any:
-            return worker.settle(taken) if statement == "settle" else worker.conclude(taken, outcome)
+        def say(hand: Hand, outcome: Outcome = outcome, taken: list[Claimed] = taken) -> Awaitable[int]:
+            return hand.settle(taken) if outcome is SUCCEEDED else hand.conclude(taken, outcome)
 
         async with world.unfinished() as rival:
             await rival.execute("SELECT FROM run WHERE id = $1 FOR UPDATE", taken[0].id)
-            saying = asyncio.create_task(say())
+            saying = asyncio.ensure_future(say(worker.on(staff.brittle)))
             await world.until_waiting()
             assert await world.value(BREAK_OFF) == 1
             await asyncio.wait([saying])
         assert saying.exception() is not None
         assert await _all_of(world) == before
-        assert await say() == 1
+        assert await say(worker) == 1
         assert await world.count("history") == number + 1
 
 
@@ -309,47 +325,46 @@ async def test_c10_a_heartbeat_between_the_look_and_the_burial_keeps_the_worker_
         assert await worker.settle(taken) == 1
 
 
-@pytest.mark.parametrize("how", ["before", "after", "in the middle"])
-async def test_c10_what_a_killed_reaper_had_in_hand_is_taken_back_once(world: World, scissors: Scissors, how: str):
-    line = BrittleLine(world.database.dsn, scissors)
+@pytest.mark.parametrize("how", ["after", "in the middle"])
+async def test_c10_what_a_killed_reaper_had_in_hand_is_taken_back_once(
+    world: World, staff: Staff, scissors: Scissors, how: str
+):
     for _ in range(REPEATS):
         (run,) = await world.submit()
-        dead = await world.worker()
-        taken = await dead.claim()
-        await dead.note_started(taken)
+        dead, successor = await staff.hire(), await staff.hire()
+        await dead.note_started(await dead.claim())
         await dead.die()
         if how == "in the middle":
             async with world.unfinished() as rival:
                 await rival.execute("SELECT FROM run WHERE id = $1 FOR UPDATE", run)
-                reaping = asyncio.create_task(fleet.reap(line))
+                reaping = asyncio.create_task(fleet.reap(staff.brittle))
                 await world.until_waiting()
                 assert await world.value(BREAK_OFF) == 1
                 await asyncio.wait([reaping])
             assert reaping.exception() is not None
         else:
-            scissors.cut("reap", after=how == "after")
+            scissors.cut("reap", after=True)
             with pytest.raises(ConnectionError):
-                await fleet.reap(line)
-        assert (await fleet.reap(line)).returned == (how != "after")
-        (again,) = await (successor := await world.worker()).claim()
+                await fleet.reap(staff.brittle)
+        assert (await fleet.reap(staff.line)).returned == (how != "after")
+        (again,) = await successor.claim()
         assert (again.id, again.attempt, again.deaths) == (run, 1, 1)
         assert await successor.settle([again]) == 1
     assert await world.count("history") == 2 * REPEATS  # a lost attempt and a good one each
-    await line.close()
 
 
-async def test_c10_a_result_between_the_look_and_the_taking_back_stands(world: World):
+async def test_c10_a_result_between_the_look_and_the_taking_back_stands(world: World, staff: Staff):
     """A claim that is being settled is locked, and one that was settled covers nothing any more."""
     for _ in range(REPEATS):
         await world.submit()
-        dead = await world.worker()
+        dead = await staff.hire()
         taken = await dead.claim()
         await dead.note_started(taken)
         await dead.die()
         async with world.unfinished() as settling:
             assert await dead.on(settling).settle(taken) == 1
-            assert (await fleet.reap(dead.line)).claims == 0
-        assert await fleet.reap(dead.line) == fleet.Reaped(1, 0, 0)
+            assert (await fleet.reap(staff.line)).claims == 0
+        assert await fleet.reap(staff.line) == fleet.Reaped(1, 0, 0)
     assert await world.value("SELECT array_agg(DISTINCT state) FROM history") == [State.SUCCEEDED]
 
 
