@@ -79,6 +79,7 @@ async def test_a_fresh_start_goes_on_where_a_killed_supervisor_left_off():
             assert await told.check() == 0
 
 
+@pytest.mark.timeout(120)  # half a minute of it is the stop itself: twice the lease
 async def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing_afterwards():
     with machine() as up:
         async with story(up) as told:

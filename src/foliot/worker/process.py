@@ -212,4 +212,4 @@ class WorkerProcess:
         # What was to be handed back and is gone already needs no word: nothing was done for nothing.
         if results := sum(each.outcome.ending.is_result for each in lost):
             telemetry.LATE_RESULTS.inc(results)
-            log.warning("results came after the lease was lost: kept with the attempts, without effect", runs=results)
+            log.warning("results came after the lease was lost and were not taken", runs=results)
