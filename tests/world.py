@@ -198,8 +198,8 @@ class Hand:
     async def die(self) -> None:
         await fleet.leave(self.line, self.id)
 
-    async def note_started(self, runs: Sequence[Claimed]) -> None:
-        await dispatch.note_started(self.line, self.id, [(run, datetime.now(UTC)) for run in runs])
+    async def note_started(self, runs: Sequence[Claimed]) -> set[tuple[int, int]]:
+        return await dispatch.note_started(self.line, self.id, [(run, datetime.now(UTC)) for run in runs])
 
     async def settle(self, runs: Sequence[Claimed]) -> int:
         now = datetime.now(UTC)

@@ -18,6 +18,7 @@ async def test_a_job_is_created_with_all_that_can_be_said(shell: Shell):
         *("--cron", "0 9 * * MON", "--timezone", "Europe/Berlin", "--at", "2030-01-01T00:00:00Z"),
         *("--ends-at", "2031-01-01T00:00:00Z", "--priority", "high", "--queue", "reports", "--label", "team=growth"),
         *("--label", "formula=a=b", "--max-retries", "5", "--timeout", "60", "--overlap", "allow", "--key", "nightly"),
+        *("--delivery", "atLeastOnce", "--on-disconnect", "stop"),
     )
     assert job["handler"]["url"] == "https://reports.example/run"
     assert (job["payload"], job["labels"]) == ({"team": 7}, {"team": "growth", "formula": "a=b"})
@@ -28,6 +29,7 @@ async def test_a_job_is_created_with_all_that_can_be_said(shell: Shell):
     )
     assert (job["priority"], job["queue"], job["maxRetries"], job["timeoutSeconds"]) == ("high", "reports", 5, 60)
     assert (job["overlap"], job["key"], job["endsAt"]) == ("allow", "nightly", "2031-01-01T00:00:00Z")
+    assert (job["delivery"], job["onDisconnect"]) == ("atLeastOnce", "stop")
 
 
 async def test_creating_says_what_was_made_and_what_comes_next(shell: Shell):

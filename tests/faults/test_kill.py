@@ -8,6 +8,7 @@ import pytest
 
 from faults.machine import CHILDREN, Machine, free_port, gone, machine, until
 from faults.story import report, story
+from foliot.store.fleet import LEASE
 
 QUICKLY = 10
 """Seconds until new work is done again after any death but a worker's."""
@@ -78,6 +79,7 @@ async def test_a_fresh_start_goes_on_where_a_killed_supervisor_left_off():
             assert await told.check() == 0
 
 
+@pytest.mark.timeout(120)  # half a minute of it is the stop itself: twice the lease
 async def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothing_afterwards():
     with machine() as up:
         async with story(up) as told:
@@ -95,10 +97,19 @@ async def test_a_worker_that_was_stopped_for_longer_than_its_lease_changes_nothi
                 await until(retaken, LEASE_AND_REAPER, "another worker taking over")
                 took = time.monotonic() - at
                 await told.submit(2_000, seconds=0.5)
+                await until(lambda: time.monotonic() - at > 2 * LEASE.total_seconds(), what="twice the lease")
+                (woken,) = await up.ask("SELECT clock_timestamp()")
                 os.kill(frozen, signal.SIGCONT)
                 await _is_back(up, "worker", frozen)
                 assert "declared dead while it was out of reach" in up.log
                 await told.finish(LEASE_AND_REAPER)
+                (accepted,) = await up.ask(
+                    "SELECT count(*) FROM history JOIN worker ON worker.id = history.worker"
+                    " WHERE worker.name LIKE '%:' || $1 AND finished_at > $2",
+                    str(frozen),
+                    *woken,
+                )
+                assert accepted[0] == 0, "a write was accepted from a worker that had lost its lease"
                 assert all(each.fence <= last[0] for each in told.executions() if each.pid == frozen), "it claimed more"
                 report("SIGSTOP worker", taken_over=took, all_done=time.monotonic() - at)
                 assert await told.check(killed=frozen) >= 500

@@ -71,6 +71,9 @@ class MemoryCarrier:
         self.numbers: list[int] = []
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
+        self.noted: list[int] = []
+        self.beats = 0
+        self.is_dead = False
         self.broken: BaseException | None = None
         self.refuses: Callable[[Settlement], Exception | None] = lambda _: None
         self.reply_is_lost = False
@@ -126,6 +129,29 @@ class MemoryCarrier:
         self._reach()
         self.promoted += 1
         return 0
+
+    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
+        self._reach()
+        self.noted += [run.id for run, _ in begun]
+        return {(run.id, run.fence) for run, _ in begun if run.id not in self.lost}
+
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
+        self._reach()
+        return [1]
+
+    async def beat(self) -> bool:
+        self._reach()
+        self.beats += 1
+        return not self.is_dead
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        self._reach()
+
+    async def leave(self) -> None:
+        self._reach()
+
+    async def close(self) -> None:
+        pass
 
 
 class Gate:

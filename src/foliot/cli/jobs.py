@@ -102,6 +102,16 @@ def definition(command: Any) -> Any:
             "--retry", metavar="JSON", help="""Rules per kind of error: '[{"on": ["http:404"], "never": true}]'."""
         ),
         click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="For each attempt."),
+        click.option(
+            "--delivery",
+            type=click.Choice(["atLeastOnce", "atMostOnce"]),
+            help="What a lost worker means: run it again, or never again.",
+        ),
+        click.option(
+            "--on-disconnect",
+            type=click.Choice(["finish", "stop"]),
+            help="When its worker is cut off from the database: go on, or stop in time.",
+        ),
         click.option("--overlap", type=click.Choice(["skip", "allow"]), help="When the previous run is still going."),
     ]
     for option in reversed(options):

@@ -23,6 +23,7 @@ _ATTEMPTS = (
     Column("finishedAt", "FINISHED (UTC)"),
     Column("errorMessage", "ERROR", shrinks=True),
 )
+_LATE = Column("late", "LATE RESULT")
 
 
 @click.group()
@@ -60,7 +61,9 @@ def get(run_id: str, json: bool) -> None:
         return
     record(found)
     say("")
-    table(attempts, _ATTEMPTS, empty="not tried yet")
+    late = any(each["lateResult"] for each in attempts)
+    rows = [{**each, "late": (each["lateResult"] or {}).get("status")} for each in attempts]
+    table(rows, (*_ATTEMPTS, *([_LATE] if late else [])), empty="not tried yet")
 
 
 @run.command("retry")

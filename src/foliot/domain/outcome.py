@@ -32,6 +32,11 @@ class Ending(IntEnum):
     def word(self) -> str:
         return self.name.lower()
 
+    @property
+    def is_result(self) -> bool:
+        """Whether it tells how the handler itself came to an end."""
+        return self not in {Ending.NONE, Ending.LOST, Ending.UNKNOWN, Ending.RELEASED}
+
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What a worker says of one attempt: its ending and what follows for the run."""
@@ -64,6 +69,11 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     def snoozed(cls, delay: timedelta, reason: str = "") -> Self:
         """To come back later, by the handler's own wish: no attempt is spent."""
         return cls(Ending.SNOOZED, Event.SNOOZED, reason[-LONGEST_ERROR:] or None, delay)
+
+    @classmethod
+    def unknown(cls, error: str) -> Self:
+        """Begun, and nobody can tell how far it came. Not tried again: it is to be delivered at most once."""
+        return cls(Ending.UNKNOWN, Event.VANISHED, error)
 
     @classmethod
     def again(cls, ending: Ending, error: str, delay: timedelta, error_class: str | None = None) -> Self:

@@ -3,11 +3,13 @@
 import hashlib
 import re
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from foliot.domain.errorclass import RetryRule
+from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import Priority
 from foliot.domain.retry import Backoff
 
@@ -59,12 +61,33 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int = 3
     backoff: Backoff = Backoff()
     timeout: timedelta = timedelta(seconds=300)
-    retry: tuple[RetryRule, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Rules per kind of error. Unset without any: it is left out of the body, so that it changes no digest."""
+    # What came after the first release is there only if it is unusual: a spec that does without keeps its name.
+    retry: tuple[RetryRule, ...] | UnsetType = UNSET
+    """Rules per kind of error."""
+    delivery: Literal["atMostOnce"] | UnsetType = UNSET
+    on_disconnect: Literal["stop"] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.delivery is not UNSET and self.max_retries:
+            hint = 'set it to 0, or let it be delivered "atLeastOnce"'
+            raise InvalidField("maxRetries", "a run that is delivered at most once is never tried again", hint)
+        if self.delivery is not UNSET and self.retry is not UNSET:
+            hint = 'leave it out, or let it be delivered "atLeastOnce"'
+            raise InvalidField("retry", "a run that is delivered at most once is never tried again", hint)
 
     @property
     def rules(self) -> tuple[RetryRule, ...]:
-        return () if self.retry is msgspec.UNSET else self.retry
+        return () if self.retry is UNSET else self.retry
+
+    @property
+    def is_at_most_once(self) -> bool:
+        """Whether its handler begins once at most, so that a lost worker leaves the outcome unknown."""
+        return self.delivery is not UNSET
+
+    @property
+    def stops_when_cut_off(self) -> bool:
+        """Whether its handler is stopped before the lease of a worker that cannot reach the database ends."""
+        return self.on_disconnect is not UNSET
 
     def body(self) -> bytes:
         """The canonical bytes: what is stored, and what the digest is of."""

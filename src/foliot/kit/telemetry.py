@@ -25,8 +25,13 @@ OCCURRENCES_PASSED_OVER: Final = Counter(
 RUNS_PROMOTED: Final = Counter("foliot_runs_promoted", "Runs that fell due in this process", registry=REGISTRY)
 RUNS_BACKFILLED: Final = Counter("foliot_runs_backfilled", "Runs made by back-fills in this process", registry=REGISTRY)
 RUNS_REAPED: Final = Counter("foliot_runs_reaped", "Runs taken back from dead workers", registry=REGISTRY)
+RUNS_UNKNOWN: Final = Counter(
+    "foliot_runs_unknown", "At-most-once runs that had begun when their worker was lost", registry=REGISTRY
+)
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
-LATE_RESULTS: Final = Counter("foliot_late_results", "Results refused because the lease was lost", registry=REGISTRY)
+LATE_RESULTS: Final = Counter(
+    "foliot_late_results", "Results without effect, because they came after the lease was lost", registry=REGISTRY
+)
 FIRE_LATENESS: Final = Histogram(
     "foliot_fire_lateness_seconds", "From the nominal instant to its firing", buckets=_BUCKETS, registry=REGISTRY
 )

@@ -13,15 +13,16 @@ from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.domain.outcome import Ending
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
+from foliot.domain.spec import Spec
 from foliot.domain.states import STATUS_OF, State, Status, states_of
 from foliot.store import reading
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.wire.calendars import NO_CALENDARS, Calendars
-from foliot.wire.jobs import JobBody, draft_of
+from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
 from foliot.wire.retries import backoff_body, rule_bodies
-from foliot.wire.views import AttemptView, JobView, LastRun, Page, RunView
+from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, RunView
 
 _KINDS = {kind.word: kind for kind in Kind}
 _JOB_STATUSES = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
@@ -116,6 +117,8 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         backoff=backoff_body(spec.backoff),
         retry=rule_bodies(spec.rules) or msgspec.UNSET,
         timeout_seconds=spec.timeout.total_seconds(),
+        delivery=delivery_word(spec),
+        on_disconnect="stop" if spec.stops_when_cut_off else "finish",
         overlap="skip" if row.exclusive else "allow",
         version=row.version,
         created_at=row.created_at,
@@ -131,9 +134,17 @@ def draft_again(tenant: int, row: JobRow, calendars: Calendars = NO_CALENDARS) -
 
 
 def body_of(row: JobRow) -> dict[str, Any]:
-    """A stored job as its owner might have written it, complete: what a PATCH is laid over."""
+    """A stored job as its owner might have written it: what a PATCH is laid over.
+
+    What depends on the delivery and is as usual is left out, so that it follows a change of the delivery. Retries that
+    were given up with at-most-once stay given up: nobody asked for them.
+    """
     view = msgspec.to_builtins(job_view("", row), builtin_types=(msgspec.Raw,))
-    return {name: value for name, value in view.items() if name in _BODY_FIELDS}
+    at_most_once = row.spec.is_at_most_once
+    implied = {"onDisconnect"} if view["onDisconnect"] == usual_end(at_most_once=at_most_once) else set()
+    if not at_most_once and row.spec.max_retries == usual_retries(at_most_once=False):
+        implied.add("maxRetries")
+    return {name: value for name, value in view.items() if name in _BODY_FIELDS - implied}
 
 
 def run_view(row: RunRow) -> RunView:
@@ -147,6 +158,7 @@ def run_view(row: RunRow) -> RunView:
         handler=target.get("url") or row.spec.handler.label,
         queue=row.spec.queue,
         priority=row.spec.priority.name.lower(),
+        delivery=delivery_word(row.spec),
         scheduled_at=row.scheduled_at,
         due_at=row.due_at,
         created_at=instant_of(row.id),
@@ -175,7 +187,12 @@ def attempt_view(row: AttemptRow) -> AttemptView:
         error_class=row.error_class,
         worker_id=_worker_id(row.worker),
         fence=row.fence,
+        late_result=_late_result(row),
     )
+
+
+def delivery_word(spec: Spec) -> str:
+    return "atMostOnce" if spec.is_at_most_once else "atLeastOnce"
 
 
 _SNAKE = dict(zip(JobView.__struct_encode_fields__, JobView.__struct_fields__, strict=True))
@@ -209,6 +226,12 @@ def _last_run(row: JobRow) -> LastRun | None:
         row.last_finished_at,
         row.last_error,
     )
+
+
+def _late_result(row: AttemptRow) -> LateResult | None:
+    if row.late_ending is None or row.late_at is None:
+        return None
+    return LateResult(status=Ending(row.late_ending).word, error_message=row.late_error, recorded_at=row.late_at)
 
 
 def _page(rows: Sequence[Row], limit: int, view: Callable[[Row], View], name: Callable[[Row], str]) -> Page[View]:

@@ -56,7 +56,10 @@ class Reaper:
         reaped = await reap(self._line)
         if reaped.claims:
             log.info("took work back", runs=reaped.returned, dead_letters=reaped.dead)
+        if reaped.unknown:
+            log.warning("at-most-once runs were lost with their worker: see state=unknown", runs=reaped.unknown)
         telemetry.RUNS_REAPED.inc(reaped.returned)
+        telemetry.RUNS_UNKNOWN.inc(reaped.unknown)
         return reaped.claims
 
     async def pause(self) -> float:

@@ -46,6 +46,8 @@ _HOT: Final = MappingProxyType(
 )
 
 
+_TO_CONNECT: Final = 10
+"""Seconds."""
 _NOT_TAKEN: Final = (
     asyncpg.InvalidAuthorizationSpecificationError,  # 28xxx: no such role, wrong password
     asyncpg.InvalidCatalogNameError,  # 3D000: no such database
@@ -56,9 +58,22 @@ _NOT_TAKEN: Final = (
 async def connect(dsn: str, *, hot: bool = False, **settings: str) -> Connection:
     """One connection to the primary, or an error that `recovery.is_gone` recognises."""
     session = {**_SESSION, **(_HOT if hot else {}), **settings}
+    patience = _patience(session["statement_timeout"])
     return await asyncpg.connect(
-        dsn, server_settings=session, command_timeout=40, timeout=10, target_session_attrs="read-write"
+        dsn,
+        server_settings=session,
+        command_timeout=patience,
+        timeout=min(patience or _TO_CONNECT, _TO_CONNECT),
+        target_session_attrs="read-write",
     )
+
+
+def _patience(statement_timeout: str) -> float | None:
+    """Seconds until a silent server is given up: a third longer than it may take, so that its own word comes first.
+
+    This is what ends a wait on a connection that leads nowhere: no answer comes then, not even that of the time-out.
+    """
+    return float(statement_timeout.removesuffix("s")) * 4 / 3 or None
 
 
 def _explained(error: Exception) -> Exception:
@@ -144,8 +159,8 @@ class Database:
             min_size=0,  # the driver would keep more alive by itself, and fill the log while the server is away
             max_size=size,
             server_settings=dict(_SESSION),
-            command_timeout=40,
-            timeout=10,
+            command_timeout=_patience(_SESSION["statement_timeout"]),
+            timeout=_TO_CONNECT,
             target_session_attrs="read-write",
         )
         try:

@@ -1,6 +1,6 @@
 """From ready to settled: ranks, claims, fences, outcomes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -169,20 +169,45 @@ async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
     )
 
 
-async def settled(line: Line, worker: int, batch: Iterable[Settlement]) -> set[tuple[int, int]]:
+async def settled(line: Line, worker: int, batch: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Those of `batch` that are on record as settled by this worker, as (run, fence)."""
     runs = [each.run for each in batch]
     rows = await line.fetch(
-        "settled", worker, [run.id for run in runs], [run.fence for run in runs], [run.tenant for run in runs]
+        "settled",
+        worker,
+        [run.id for run in runs],
+        [run.fence for run in runs],
+        [run.tenant for run in runs],
+        [each.outcome.ending for each in batch],
     )
     return {(row["run"], row["fence"]) for row in rows}
 
 
-async def note_started(line: Line, worker: int, begun: Sequence[tuple[Claimed, datetime]]) -> None:
-    runs = [run for run, _ in begun]
+async def keep_late_results(line: Line, worker: int, lost: Sequence[Settlement]) -> None:
+    """Write down what became of runs that are not ours any more, for people to see. May be repeated."""
+    runs = [each.run for each in lost]
     await line.fetch(
+        "keep_late_results",
+        worker,
+        [run.id for run in runs],
+        [run.fence for run in runs],
+        [run.tenant for run in runs],
+        [run.job for run in runs],
+        [run.attempt + 1 for run in runs],
+        [run.scheduled_at for run in runs],
+        [each.started_at for each in lost],
+        [each.outcome.ending for each in lost],
+        [each.outcome.error for each in lost],
+    )
+
+
+async def note_started(line: Line, worker: int, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
+    """Write down that these have begun, or are about to; which of them are still ours, as (run, fence)."""
+    runs = [run for run, _ in begun]
+    rows = await line.fetch(
         "note_started", worker, [run.id for run in runs], [run.fence for run in runs], [at for _, at in begun]
     )
+    return {(row["id"], row["fence"]) for row in rows}
 
 
 async def forget(line: Line, worker: int, fences: Sequence[int]) -> None:

@@ -39,9 +39,11 @@ class Reaped(NamedTuple):
     claims: int
     returned: int
     dead: int
+    unknown: int = 0
+    """At-most-once runs that had begun: they are over, and nobody can tell how they ended."""
 
 
 async def reap(line: Line) -> Reaped:
-    """Take back a bounded number of claims of dead or unknown workers and make their runs ready again."""
+    """Take back a bounded number of claims of dead or unknown workers, and make ready again what may be run again."""
     (row,) = await line.fetch("reap", DEATHS_ALLOWED)
-    return Reaped(row["claims"], row["returned"], row["dead"])
+    return Reaped(row["claims"], row["returned"], row["dead"], row["unknown"])

@@ -134,6 +134,10 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     fence: int
     error: str | None
     error_class: str | None
+    late_ending: int | None
+    """What its worker said of it after the lease was lost."""
+    late_error: str | None
+    late_at: datetime | None
 
 
 async def list_attempts(

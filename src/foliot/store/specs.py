@@ -74,7 +74,8 @@ class SpecBook:
         groups = [spec.handler.group for spec in specs.values()]
         await self._database.fetch("make_lanes", queues, groups)
         priorities, bodies = [spec.priority for spec in specs.values()], [spec.body() for spec in specs.values()]
-        await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies)
+        once = [spec.is_at_most_once for spec in specs.values()]
+        await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies, once)
 
 
 class _Weights:

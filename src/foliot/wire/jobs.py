@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.cron import Dst
 from foliot.domain.errors import InvalidField
@@ -20,6 +20,8 @@ from foliot.wire.retries import BackoffBody, RetryRules, backoff_of, rules_of
 from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing, seed_of
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+MaxRetries = Annotated[int, Meta(ge=0, le=MOST_RETRIES, description="3 unless set; 0 with `atMostOnce`")]
+OnDisconnect = Annotated[Literal["finish", "stop"], Meta(description="`finish` unless set; `stop` with `atMostOnce`")]
 
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
@@ -32,10 +34,12 @@ class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     priority: str | int = "normal"
     queue: str = "default"
-    max_retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES)] = 3
+    max_retries: MaxRetries | UnsetType = UNSET
     backoff: BackoffBody = BackoffBody()
     retry: RetryRules = []
     timeout_seconds: Annotated[float, Meta(ge=0.001, le=604_800)] = 300
+    delivery: Literal["atLeastOnce", "atMostOnce"] = "atLeastOnce"
+    on_disconnect: OnDisconnect | UnsetType = UNSET
 
 
 class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -70,15 +74,27 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
     """The spec that this policy asks for, or InvalidField."""
     if not _QUEUE.fullmatch(body.queue):
         raise InvalidField("queue", "not a queue name", "lower-case letters, digits, '.', '_' and '-', at most 63")
+    at_most_once = body.delivery == "atMostOnce"
     return Spec(
         handler=handler or handler_of(body.handler),
         queue=body.queue,
         priority=parse_priority(body.priority),
-        max_retries=body.max_retries,
+        max_retries=usual_retries(at_most_once=at_most_once) if body.max_retries is UNSET else body.max_retries,
         backoff=backoff_of(body.backoff),
-        retry=rules_of(body.retry) or msgspec.UNSET,
+        retry=rules_of(body.retry) or UNSET,
         timeout=timedelta(seconds=body.timeout_seconds),
+        delivery="atMostOnce" if at_most_once else UNSET,
+        on_disconnect="stop" if (body.on_disconnect or usual_end(at_most_once=at_most_once)) == "stop" else UNSET,
     )
+
+
+def usual_retries(*, at_most_once: bool) -> int:
+    return 0 if at_most_once else 3
+
+
+def usual_end(*, at_most_once: bool) -> Literal["finish", "stop"]:
+    """What becomes of a handler whose worker is cut off from the database, unless its owner says so."""
+    return "stop" if at_most_once else "finish"
 
 
 def payload_of(body: Policy) -> bytes:

@@ -66,6 +66,8 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     backoff: BackoffBody
     retry: list[RetryRuleBody] | UnsetType = UNSET
     timeout_seconds: float
+    delivery: str
+    on_disconnect: str
     overlap: str
     version: int
     created_at: Instant
@@ -83,6 +85,7 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     handler: str
     queue: str
     priority: str
+    delivery: str
     scheduled_at: Instant
     due_at: Instant
     created_at: Instant
@@ -93,6 +96,14 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     error_class: str | None
     worker_id: str | None
     payload: msgspec.Raw | UnsetType = UNSET
+
+
+class LateResult(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a handler said when its worker had lost the run: kept for people, and without effect on the run."""
+
+    status: str
+    error_message: str | None
+    recorded_at: Instant
 
 
 class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
@@ -110,6 +121,7 @@ class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
     error_class: str | None
     worker_id: str | None
     fence: int | None
+    late_result: LateResult | None = None
 
 
 class CreatedJobs(msgspec.Struct, rename="camel"):

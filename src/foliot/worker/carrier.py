@@ -32,9 +32,11 @@ class SqlCarrier:
     def __init__(self, line: Callable[..., Line], worker: int, name: str) -> None:
         self._worker = worker
         self._name = name
-        self._claims = line()
-        self._settlements = line(lock_timeout="200ms")
-        self._lease = line(statement_timeout="5s")
+        # Whatever a statement waits for, it is given up while the lease (15 s) still stands, and said again: a result
+        # must not sit behind a connection that leads nowhere until others have taken over. A heartbeat gets two tries.
+        self._claims = line(statement_timeout="10s")
+        self._settlements = line(statement_timeout="10s", lock_timeout="200ms")
+        self._lease = line(statement_timeout="3s")
         self._specs = SpecBook(self._claims)
         self._swept = float("-inf")
         self._listening: Connection | None = None
@@ -65,6 +67,8 @@ class SqlCarrier:
             lost += await self._lost(successes)
         if others and await dispatch.conclude(self._settlements, self._worker, others) < len(others):
             lost += await self._lost(others)
+        if results := [each for each in lost if each.outcome.ending.is_result]:
+            await dispatch.keep_late_results(self._settlements, self._worker, results)
         return lost
 
     async def _lost(self, batch: Sequence[Settlement]) -> list[Settlement]:
@@ -72,8 +76,8 @@ class SqlCarrier:
         ours = await dispatch.settled(self._settlements, self._worker, batch)
         return [each for each in batch if (each.run.id, each.run.fence) not in ours]
 
-    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> None:
-        await dispatch.note_started(self._settlements, self._worker, begun)
+    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
+        return await dispatch.note_started(self._settlements, self._worker, begun)
 
     async def forget(self, fences: Sequence[int]) -> None:
         await dispatch.forget(self._settlements, self._worker, fences)

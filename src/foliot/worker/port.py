@@ -30,9 +30,13 @@ class Carrier(Protocol):
     async def job_names(self, jobs: Sequence[int]) -> dict[int, str]: ...
 
     async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
-        """Record these endings; returns those whose lease was lost. May be repeated after a lost reply."""
+        """Record these endings; returns those whose lease was lost, and keeps what they say as late results.
 
-    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> None: ...
+        May be repeated after a lost reply.
+        """
+
+    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
+        """Record that these have begun, or are about to; which are still ours, as (run, fence). May be repeated."""
 
     async def forget(self, fences: Sequence[int]) -> None: ...
 

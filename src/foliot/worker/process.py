@@ -3,8 +3,8 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import partial
+from contextlib import suppress
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -12,12 +12,11 @@ import msgspec
 import structlog
 
 from foliot.domain.errors import FoliotError
-from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
 from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
-from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.dispatch import Settlement
 from foliot.store.fleet import HEARTBEAT, LEASE
 from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
@@ -26,6 +25,7 @@ from foliot.worker.port import Carrier
 from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
+from foliot.worker.starts import Starts
 
 log = structlog.get_logger("worker")
 
@@ -33,6 +33,9 @@ _SHORTEST_REST: Final = timedelta(milliseconds=1)
 _LONGEST_REST: Final = timedelta(milliseconds=500)
 _FAREWELL: Final = timedelta(seconds=5)
 """How long a worker that leaves tries to get its last results on record."""
+_MARGIN: Final = 0.2
+"""Share of the lease that is left when handlers that must not outlive it are stopped: time to clean up, and to be
+handed back. A worker that is heard every third of its lease never comes so near its end."""
 
 
 class LeaseLost(FoliotError):  # noqa: N818 - reads aloud
@@ -71,6 +74,7 @@ class WorkerProcess:
         self._clock = clock
         self._settler = Settler(carrier, self._say_lost)
         self._runner = Runner(options.concurrency, self._settler.add, self._chance, clock, wall)
+        self._starts = Starts(carrier, self._runner)
         self._wake = asyncio.Event()
         self._done = asyncio.Event()
         self._gave_up = asyncio.Event()
@@ -90,12 +94,14 @@ class WorkerProcess:
             )
             ready()
             async with asyncio.TaskGroup() as group:
-                for each in (self._settle, self._look, self._beat):
+                for each in (self._settle, self._look, self._note, self._beat):
                     group.create_task(each())
                 await self._claim(claimer, stop)
                 await self._leave()
                 self._done.set()
         except ExceptionGroup as failures:
+            if failures.subgroup(LeaseLost):
+                await self._tell_what_is_late()
             raise failures.exceptions[0] from None
         finally:
             self._runner.abandon()
@@ -147,12 +153,13 @@ class WorkerProcess:
         while not self._done.is_set():
             await any_of(self._done, self._runner.busy)
             await any_of(self._done, within=BLINK)
-            if begun := self._runner.look():
-                await self._persist(partial(self._note, begun), self._done)
+            self._starts.add(self._runner.look())
 
-    async def _note(self, begun: list[tuple[Claimed, datetime]]) -> int:
-        await self._carrier.note_started(begun)
-        return len(begun)
+    async def _note(self) -> None:
+        # Apart from looking: deadlines pass also while the database is away.
+        while not self._done.is_set():
+            await any_of(self._done, self._runner.something_to_mark, self._starts.something)
+            await self._persist(self._starts.run_once, self._done)
 
     async def _beat(self) -> None:
         while not self._done.is_set():
@@ -171,7 +178,16 @@ class WorkerProcess:
 
     def _hold(self, lease_ends: float) -> None:
         self._lease_ends = lease_ends
-        self._runner.hold_until(lease_ends)
+        self._runner.hold_until(lease_ends - _MARGIN * self._options.lease.total_seconds())
+
+    async def _tell_what_is_late(self) -> None:
+        """What our handlers did while we were out of reach is kept for people, if it cannot count any more."""
+        self._runner.abandon()
+        known = self._settler.settled + self._settler.backlog
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL.total_seconds()):
+                while self._settler.settled < known:
+                    await self._persist(self._settler.run_once, self._gave_up)
 
     async def _leave(self) -> None:
         log.info("finishing", running=self._runner.going, waiting=self._runner.waiting)
@@ -198,6 +214,6 @@ class WorkerProcess:
 
     def _say_lost(self, lost: list[Settlement]) -> None:
         # What was to be handed back and is gone already needs no word: nothing was done for nothing.
-        if results := sum(each.outcome.ending is not Ending.RELEASED for each in lost):
+        if results := sum(each.outcome.ending.is_result for each in lost):
             telemetry.LATE_RESULTS.inc(results)
             log.warning("results came after the lease was lost and were not taken", runs=results)

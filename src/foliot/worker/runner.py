@@ -3,7 +3,7 @@
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,12 +23,13 @@ BLINK: Final = timedelta(milliseconds=50)
 
 LAST_WORDS: Final = timedelta(seconds=3)
 """How long a handler that was told to stop may take to clean up."""
+_TAKEN_OVER: Final = "its worker lost the run"
 
 
 class Going:
     """One handler under way."""
 
-    __slots__ = ("assignment", "began", "noted", "stopped", "task")
+    __slots__ = ("assignment", "began", "noted", "stopped", "task", "why")
 
     def __init__(self, assignment: Assignment, task: "asyncio.Task[None]", began: float) -> None:
         self.assignment = assignment
@@ -36,13 +37,18 @@ class Going:
         self.task = task
         self.noted = False
         self.stopped: Ending | None = None
+        self.why = ""
 
-    def stop(self, ending: Ending) -> None:
+    def stop(self, ending: Ending, why: str = "") -> None:
         """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
         if self.stopped is None:
-            self.stopped = ending
+            self.stopped, self.why = ending, why
             # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
             asyncio.get_running_loop().call_soon(self.task.cancel)
+
+
+Waiting = tuple[Claimed, Spec, str, Executor]
+"""A run that has not begun, with all that it takes to begin it: its name is its job's or its handler's."""
 
 
 class Runner:
@@ -61,9 +67,12 @@ class Runner:
         self._chance = chance
         self._clock = clock
         self._wall = wall
-        self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
-        self._start_before = float("inf")
+        # At-most-once, in a place of their own: they begin as soon as the database knows that they do.
+        self._marking: dict[int, Waiting] = {}
+        self.something_to_mark = asyncio.Event()
+        self._held_until = float("inf")
         self._idle = asyncio.Event()
         self._idle.set()
         self.busy = asyncio.Event()
@@ -75,29 +84,58 @@ class Runner:
 
     @property
     def going(self) -> int:
-        return len(self._going)
+        """Handlers under way, or about to be."""
+        return len(self._going) + len(self._marking)
 
     def add(self, run: Claimed, spec: Spec, name: str, executor: Executor) -> None:
         self._waiting.append((run, spec, name, executor))
         self._start_next()
 
-    def hold_until(self, lease_ends: float) -> None:
-        """Start nothing from then on, unless told a later end."""
-        self._start_before = lease_ends
+    def hold_until(self, instant: float) -> None:
+        """Start nothing from then on, and stop what must not outlive the lease, unless told a later instant."""
+        self._held_until = instant
         self._start_next()
 
     def _start_next(self) -> None:
-        while self._waiting and len(self._going) < self._concurrency:
+        while self._waiting and len(self._going) + len(self._marking) < self._concurrency:
             now = self._clock()
-            if now >= self._start_before:  # cut off, or stood still, for a whole lease: others may have taken over
+            if now >= self._held_until:  # cut off, or stood still, for almost a lease: others may soon take over
                 return
-            run, spec, name, executor = self._waiting.popleft()
-            assignment = Assignment(run, spec, name, self._wall())
-            # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
-            task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
-            self._going[id(run)] = Going(assignment, task, now)
-            self._idle.clear()
-            self.busy.set()
+            waiting = self._waiting.popleft()
+            if waiting[1].is_at_most_once:
+                self._marking[id(waiting[0])] = waiting
+                self.something_to_mark.set()
+            else:
+                self._begin(waiting, now)
+
+    def _begin(self, waiting: Waiting, now: float) -> None:
+        run, spec, name, executor = waiting
+        assignment = Assignment(run, spec, name, self._wall())
+        # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
+        task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
+        self._going[id(run)] = Going(assignment, task, now)
+        self._idle.clear()
+        self.busy.set()
+
+    def to_mark(self) -> list[tuple[Claimed, datetime]]:
+        """At-most-once runs that may begin once the database has been told, and since when; until `noted` answers."""
+        self.something_to_mark.clear()
+        now = self._wall()
+        return [(run, now) for run, *_ in self._marking.values()]
+
+    def noted(self, begun: Iterable[Claimed], ours: Container[tuple[int, int]]) -> None:
+        """The database knows of these: begin those that waited for it, and stop those that are not ours any more."""
+        for run in begun:
+            is_ours = (run.id, run.fence) in ours
+            if (waiting := self._marking.pop(id(run), None)) is None:
+                if not is_ours and (going := self._going.get(id(run))) is not None:
+                    going.stop(Ending.RELEASED, _TAKEN_OVER)
+            elif is_ours and (now := self._clock()) < self._held_until:
+                self._begin(waiting, now)
+                self._going[id(run)].noted = True
+            else:
+                self._ended(Settlement(run, None, Outcome.released()))
+        self._start_next()
 
     async def _run(self, assignment: Assignment, executor: Executor) -> None:
         run = assignment.run
@@ -122,6 +160,9 @@ class Runner:
         match answer:
             case Failure():
                 return self._judge(assignment, answer)
+            case Snoozed() if assignment.spec.is_at_most_once:
+                said = "asked to be called again, and is delivered at most once"
+                return self._judge(assignment, Failure(said, classes=("Snooze",)))
             case Snoozed(delay=delay, reason=reason):
                 return Outcome.snoozed(delay, _storable(reason))
 
@@ -134,6 +175,8 @@ class Runner:
             case None:
                 classes = classes_of(asyncio.CancelledError)
                 return self._judge(assignment, Failure("the handler cancelled itself", classes=classes))
+            case _ if assignment.spec.is_at_most_once:
+                return Outcome.unknown(f"stopped before it ended: {self._going[id(assignment.run)].why}")
             case _:
                 return Outcome.released()
 
@@ -141,7 +184,12 @@ class Runner:
         run, spec = assignment.run, assignment.spec
         classes = tuple(map(_storable, failure.classes))
         return judge(
-            msgspec.structs.replace(failure, error=_storable(failure.error), classes=classes),
+            msgspec.structs.replace(
+                failure,
+                error=_storable(failure.error),
+                classes=classes,
+                permanent=failure.permanent or spec.is_at_most_once,
+            ),
             failures=run.failures + 1,
             max_retries=spec.max_retries,
             backoff=spec.backoff,
@@ -150,8 +198,12 @@ class Runner:
         )
 
     def look(self) -> list[tuple[Claimed, datetime]]:
-        """Cancel what is past its deadline; returns runs that have gone on for a blink and were not told of before."""
+        """Stop what is past its deadline, and what must not outlive the lease if that is about to end.
+
+        Returns runs that have gone on for a blink and were not told of before.
+        """
         begun, now = [], self._clock()
+        cut_off = now >= self._held_until
         for going in self._going.values():  # in order of their start
             taken = timedelta(seconds=now - going.began)
             if taken < BLINK:
@@ -161,12 +213,16 @@ class Runner:
                 begun.append((going.assignment.run, going.assignment.started_at))
             if taken >= going.assignment.spec.timeout:
                 going.stop(Ending.TIMED_OUT)
+            elif cut_off and going.assignment.spec.stops_when_cut_off:
+                going.stop(Ending.RELEASED, "its worker was cut off from the database")
         return begun
 
     def hand_back_waiting(self) -> None:
         """Give up what has not begun."""
-        while self._waiting:
-            run, *_ = self._waiting.popleft()
+        unbegun = [*self._marking.values(), *self._waiting]
+        self._marking.clear()
+        self._waiting.clear()
+        for run, *_ in unbegun:
             self._ended(Settlement(run, None, Outcome.released()))
 
     async def finish(self, grace: timedelta) -> None:
@@ -176,15 +232,16 @@ class Runner:
             await asyncio.wait_for(self._idle.wait(), grace.total_seconds())
         except TimeoutError:
             for going in self._going.values():
-                going.stop(Ending.RELEASED)
+                going.stop(Ending.RELEASED, "its worker had to end")
             with suppress(TimeoutError):  # who does not heed it keeps its claim, which is taken back when we have left
                 await asyncio.wait_for(self._idle.wait(), LAST_WORDS.total_seconds())
 
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
         self._waiting.clear()
+        self._marking.clear()
         for going in self._going.values():
-            going.stop(Ending.RELEASED)
+            going.stop(Ending.RELEASED, _TAKEN_OVER)
 
 
 def _storable(text: str) -> str:

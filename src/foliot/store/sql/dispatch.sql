@@ -139,18 +139,31 @@ SELECT count(*) FROM covered
 
 -- :name settled
 -- Which of these attempts are on record as ours? Asked when a settle covered fewer than it was given, or its reply was
--- lost: a row we wrote means settled, none means the lease was lost. What the reaper wrote (5, lost) is not ours.
+-- lost: a row we wrote means settled, none means the lease was lost. What the reaper wrote in our name has another
+-- ending (5 lost, 6 unknown) than we gave, and is not ours. What is handed back unbegun (8) is on record as 0, if at all.
 SELECT x.run, x.fence
-  FROM unnest($2::bigint[], $3::bigint[], $4::int[]) AS x(run, fence, tenant)
+  FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::smallint[]) AS x(run, fence, tenant, ending)
   JOIN history ON history.tenant = x.tenant AND history.run = x.run AND history.fence = x.fence
-              AND history.worker = $1 AND history.ending <> 5
+              AND history.worker = $1 AND (history.ending = x.ending OR (x.ending = 8 AND history.ending = 0))
+
+-- :name keep_late_results
+-- What a worker says of runs that it has lost: for people, without effect on the run. Said again, it changes nothing.
+INSERT INTO late_result (run, fence, tenant, job, attempt, worker, scheduled_at, started_at, ending, error)
+SELECT x.run, x.fence, x.tenant, x.job, x.attempt, $1, x.scheduled_at, x.started_at, x.ending, x.error
+  FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::smallint[], $7::timestamptz[], $8::timestamptz[],
+              $9::smallint[], $10::text[])
+       AS x(run, fence, tenant, job, attempt, scheduled_at, started_at, ending, error)
+ ORDER BY x.run, x.fence
+ON CONFLICT (run, fence) DO NOTHING
 
 -- :name note_started
--- Handlers that take longer than a blink are noted, so that people see since when and the reaper knows who had begun.
+-- Handlers that take longer than a blink are noted, so that people see since when and the reaper knows who had begun;
+-- those of at-most-once runs before they begin. Answers with those that are still ours.
 UPDATE run SET started_at = x.started_at
   FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[]) AS x(run, fence, started_at)
   JOIN claim ON claim.id = x.fence AND claim.worker = $1
  WHERE run.id = x.run AND run.fence < claim.id
+RETURNING run.id, claim.id AS fence
 
 -- :name forget
 DELETE FROM claim WHERE worker = $1 AND id = ANY ($2::bigint[])

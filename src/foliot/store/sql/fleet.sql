@@ -20,7 +20,8 @@ RETURNING id
 
 -- :name reap
 -- Claims of dead or unknown workers, whenever they appear: a claim that commits after its worker was buried is found
--- by the next pass. Runs that had started (started_at) count a lost attempt and a death; the rest go back untouched.
+-- by the next pass. Runs that had started (started_at) count a lost attempt and a death; the rest go back untouched. An
+-- at-most-once run that had started is not run again: how it ended is unknown.
 -- fence = the reaped claim, so that a late settle of it finds nothing. Runs of a job that was paused meanwhile come back
 -- blocked, those of a cancelled one end; the job is locked, as in `conclude`.
 WITH orphan AS MATERIALIZED (
@@ -29,13 +30,15 @@ WITH orphan AS MATERIALIZED (
      ORDER BY claim.id LIMIT 10 FOR UPDATE OF claim SKIP LOCKED
 ), ours AS MATERIALIZED (
     SELECT run.*, orphan.id AS claim, orphan.worker, (run.started_at IS NOT NULL)::int AS began,
-           (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate
+           (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate,
+           (SELECT spec.at_most_once FROM spec WHERE spec.id = run.spec) AS once
       FROM orphan CROSS JOIN LATERAL unnest(orphan.runs) AS held(run)
       JOIN run ON run.id = held.run AND run.fence < orphan.id
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
-    SELECT *, CASE WHEN began = 1 AND deaths + 1 >= $1 THEN 5 WHEN gate = 2 THEN 6 WHEN gate = 1 THEN 2 ELSE 1 END
+    SELECT *, CASE WHEN began = 1 AND once THEN 7
+                   WHEN began = 1 AND deaths + 1 >= $1 THEN 5 WHEN gate = 2 THEN 6 WHEN gate = 1 THEN 2 ELSE 1 END
               AS next_state
       FROM ours
 ), kept AS (
@@ -54,17 +57,18 @@ WITH orphan AS MATERIALIZED (
       FROM covered WHERE next_state = 5
     RETURNING 1
 ), gone AS (
-    DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state IN (5, 6)
+    DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state IN (5, 6, 7)
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
                          ending, state, error, target, error_class)
     SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), worker, claim, tenant, spec, attempt + began,
-           CASE WHEN began = 1 THEN 5 ELSE 0 END, next_state,
-           CASE WHEN began = 1 THEN 'the worker died while running this attempt' ELSE 'the job was cancelled' END,
+           CASE WHEN next_state = 7 THEN 6 WHEN began = 1 THEN 5 ELSE 0 END, next_state,
+           CASE WHEN next_state = 7 THEN 'the worker was lost while running it: delivered at most once, it is not run again'
+                WHEN began = 1 THEN 'the worker died while running this attempt' ELSE 'the job was cancelled' END,
            target, CASE WHEN began = 1 THEN 'lost' END
       FROM covered WHERE began = 1 OR next_state = 6
 ), forgotten AS (
     DELETE FROM claim USING orphan WHERE claim.id = orphan.id RETURNING 1
 )
 SELECT (SELECT count(*) FROM forgotten) AS claims, (SELECT count(*) FROM returned) AS returned,
-       (SELECT count(*) FROM dead) AS dead
+       (SELECT count(*) FROM dead) AS dead, (SELECT count(*) FROM covered WHERE next_state = 7) AS unknown

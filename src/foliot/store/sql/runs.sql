@@ -44,18 +44,28 @@ SELECT * FROM (
 
 -- :name list_attempts
 -- Every try of a job (or of one run), newest first: those on record, and those under way. In order of their fence,
--- which rises with every try; the count of attempts does not when a worker hands a run back.
+-- which rises with every try; the count of attempts does not when a worker hands a run back. A late result without a
+-- lost attempt is one of which the reaper did not know that it had begun.
 SELECT * FROM (
     (SELECT r.id AS run, r.job, (r.attempt + 1)::smallint AS attempt, -1 AS ending, r.scheduled_at, r.started_at,
-            NULL::timestamptz AS finished_at, claim.worker, claim.id AS fence, NULL::text AS error, NULL::text AS error_class
+            NULL::timestamptz AS finished_at, claim.worker, claim.id AS fence, NULL::text AS error,
+            NULL::text AS error_class, NULL::smallint AS late_ending, NULL::text AS late_error, NULL::timestamptz AS late_at
        FROM live_run r JOIN claim ON r.id = ANY (claim.runs) AND r.fence < claim.id
       WHERE r.tenant = $1 AND r.state = 3 AND ($2::bigint IS NULL OR r.job = $2) AND ($3::bigint IS NULL OR r.id = $3)
         AND (r.id, claim.id) < ($4, $5))
     UNION ALL
     (SELECT h.run, h.job, h.attempt, h.ending, h.scheduled_at, h.started_at, h.finished_at, h.worker, h.fence, h.error,
-            h.error_class
-       FROM history h
+            h.error_class, late.ending, late.error, late.recorded_at
+       FROM history h LEFT JOIN late_result late ON late.run = h.run AND late.fence = h.fence
       WHERE h.tenant = $1 AND h.ending <> 0 AND ($2::bigint IS NULL OR h.job = $2)
         AND ($3::bigint IS NULL OR h.run = $3) AND (h.run, h.fence) < ($4, $5)
       ORDER BY h.run DESC, h.fence DESC LIMIT $6)
+    UNION ALL
+    (SELECT l.run, l.job, l.attempt, 5, l.scheduled_at, l.started_at, l.recorded_at, l.worker, l.fence, NULL, l.ending,
+            l.error, l.recorded_at
+       FROM late_result l
+      WHERE l.tenant = $1 AND ($2::bigint IS NULL OR l.job = $2) AND ($3::bigint IS NULL OR l.run = $3)
+        AND (l.run, l.fence) < ($4, $5)
+        AND NOT EXISTS (SELECT FROM history h WHERE h.tenant = l.tenant AND h.run = l.run AND h.fence = l.fence)
+      ORDER BY l.run DESC, l.fence DESC LIMIT $6)
 ) AS everything ORDER BY run DESC, fence DESC LIMIT $6
