@@ -111,6 +111,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.specs,
         world.operations,
         world.calendars,
+        world.fleet,
     )
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
 

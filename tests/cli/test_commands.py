@@ -34,7 +34,7 @@ def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[
 
 
 EVERY = dict(commands())
-PROCESSES = {("up",), ("api",), ("scheduler",), ("worker",)}
+PROCESSES = {("up",), ("api",), ("scheduler",), ("worker", "serve")}
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)

@@ -31,12 +31,19 @@ def scheduler(settings: Settings) -> None:
     serve_scheduler(settings)
 
 
-@click.command()
+@click.command("serve")
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
 @click.option("--queue", "queues", multiple=True, help="Serve this queue (may be given several times).")
-@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
+@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in each process.")
+@click.option(
+    "--processes",
+    metavar="N",
+    help="A number, `auto` for one per core, or a range such as 1..8: more under a backlog, fewer when idle.",
+)
 @click.pass_obj
-def worker(settings: Settings, app: str | None, queues: tuple[str, ...], concurrency: int | None) -> None:
+def worker(
+    settings: Settings, app: str | None, queues: tuple[str, ...], concurrency: int | None, processes: str | None
+) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
     from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
@@ -44,7 +51,8 @@ def worker(settings: Settings, app: str | None, queues: tuple[str, ...], concurr
     served = Worker() if app is None else load_app(app)
     served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
-    serve_worker(served, settings)
+    served.processes = processes or served.processes
+    serve_worker(served, settings, app)
 
 
 def load_app(name: str) -> "Worker":

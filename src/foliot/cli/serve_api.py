@@ -12,6 +12,7 @@ from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.fleet import Fleet
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
@@ -39,6 +40,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             specs,
             operations,
             CalendarKeeper(database),
+            Fleet(database, hints.give),
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))
         async with background(submitter.run()):

@@ -41,6 +41,13 @@ READY_RUNS: Final = Gauge(
     "foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=REGISTRY
 )
 DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their attempts", registry=REGISTRY)
+WORKERS: Final = Gauge("foliot_workers", "Workers that live or are being drained", ["state"], registry=REGISTRY)
+LANES_WITHOUT_WORKER: Final = Gauge(
+    "foliot_lanes_without_worker",
+    "Handlers of a queue whose runs wait while no live worker offers them",
+    registry=REGISTRY,
+)
+QUEUES_PAUSED: Final = Gauge("foliot_queues_paused", "Queues that are paused", registry=REGISTRY)
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
 )

@@ -46,9 +46,13 @@ class Task:
 class Worker:
     """A set of functions to serve. `foliot worker module:worker` or `worker.run()` serves them."""
 
-    def __init__(self, *, queues: tuple[str, ...] = ("default",), concurrency: int = 100) -> None:
+    def __init__(
+        self, *, queues: tuple[str, ...] = ("default",), concurrency: int = 100, processes: int | str = 1
+    ) -> None:
+        """`concurrency`: handlers at once in each process. `processes`: a number, "auto", or a range such as "1..8"."""
         self.queues = queues
         self.concurrency = concurrency
+        self.processes = processes
         self.tasks: dict[str, Task] = {}
 
     def task(

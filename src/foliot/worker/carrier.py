@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from foliot.domain.states import State
-from foliot.kit.signals import READY
+from foliot.kit.signals import FLEET, READY
 from foliot.store import dispatch, fleet
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.fleet import UNTOLD, About, Load, Standing
 from foliot.store.jobs import fetch_names
 from foliot.store.specs import StoredSpec, ensure_lanes, fetch_specs
 
@@ -15,17 +16,20 @@ from foliot.store.specs import StoredSpec, ensure_lanes, fetch_specs
 class SqlCarrier:
     """Implements `port.Carrier` for a worker that may speak to the database."""
 
-    def __init__(self, line: Callable[..., Line], worker: int, name: str) -> None:
+    def __init__(self, line: Callable[..., Line], worker: int, name: str, about: About = UNTOLD) -> None:
         self._worker = worker
         self._name = name
+        self._about = about
+        self._lanes: list[int] = []
         self._claims = line()
         self._settlements = line()
         self._lease = line(statement_timeout="5s")
         self._listening: Connection | None = None
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
-        await fleet.register(self._lease, self._worker, self._name)
-        return await ensure_lanes(self._claims, list(queues), list(groups))
+        self._lanes = await ensure_lanes(self._claims, list(queues), list(groups))
+        await fleet.register(self._lease, self._worker, self._name, self._lanes, self._about)
+        return self._lanes
 
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
         return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most)
@@ -63,13 +67,14 @@ class SqlCarrier:
     async def publish(self, highest: dict[int, int]) -> None:
         await dispatch.publish(self._claims, highest)
 
-    async def beat(self) -> bool:
-        return await fleet.beat(self._lease, self._worker)
+    async def beat(self, load: Load) -> Standing | None:
+        return await fleet.beat(self._lease, self._worker, self._lanes, load)
 
-    async def listen(self, wake: Callable[[], None]) -> None:
+    async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
         connection = await self._lease.connection()
         if connection is not self._listening:
             await connection.add_listener(READY, lambda *_: wake())
+            await connection.add_listener(FLEET, lambda *_: news())
             self._listening = connection
 
     async def leave(self) -> None:

@@ -1,11 +1,16 @@
 """Fetches work: one claimer per process, with as many runs in hand as its handlers will soon use up."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
+
+import structlog
 
 from foliot.domain.outcome import Outcome
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
+from foliot.store.fleet import Load
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor, Executors
 from foliot.worker.marks import Marks
@@ -20,6 +25,13 @@ PUBLISH_EVERY: Final = 0.2
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks for claims in our name that we know nothing of. A statement whose connection broke may
 reach the database long after we have gone on; nobody else would run what it took for as long as we live."""
+SHUN_FOR: Final = 30.0
+"""Seconds for which a lane is left alone whose runs turned out to have no handler here: asked again at once, it would
+give out the same runs again."""
+
+_SPEC: Final = attrgetter("spec")
+
+log = structlog.get_logger("worker")
 
 
 class Claimer:
@@ -44,6 +56,10 @@ class Claimer:
         self._published = 0.0
         self._next_look = float("-inf")
         self._pace: deque[tuple[float, int]] = deque()
+        self._paused: frozenset[int] = frozenset()
+        self._shunned: dict[int, float] = {}
+        self._taken: Counter[int] = Counter()
+        self._told = float("-inf")
 
     async def run_once(self) -> int:
         """Claim one batch and start it; how many runs it brought."""
@@ -59,7 +75,9 @@ class Claimer:
         room = self._room(now)
         if room <= 0:
             return 0
-        lanes, marks = self._marks.next_scan(now)
+        lanes, marks = self._open(now, *self._marks.next_scan(now))
+        if not lanes:
+            return 0
         try:
             claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
         except BaseException:
@@ -95,13 +113,51 @@ class Claimer:
             stored, executor = self._specs[run.spec]
             low, high = seen.get(stored.lane, (run.rank, run.rank))
             seen[stored.lane] = (min(low, run.rank), max(high, run.rank))
-            if executor is None:
+            if executor is None or stored.lane in self._paused:
                 self._settler.add(Settlement(run, None, Outcome.released()))
+                if executor is None:
+                    self._shun(stored)
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
             self._runner.add(run, stored.spec, name, executor)
         for lane, (low, high) in seen.items():
             self._marks.saw(lane, low, high)
+        self._taken.update(map(_SPEC, claimed))
+
+    def hold(self, lanes: frozenset[int]) -> None:
+        """Start nothing of these lanes, which are paused, until told otherwise; what waits here is handed back."""
+        if lanes - self._paused:
+            self._runner.hand_back_waiting(lambda run: self._specs[run.spec][0].lane in lanes)
+        self._paused = lanes
+
+    def load(self) -> Load:
+        """What is in hand now, and what was taken since this was last asked for."""
+        now = asyncio.get_running_loop().time()
+        running = Counter(self._specs[run.spec][0].lane for run in self._runner.in_hand())
+        taken: Counter[int] = Counter()
+        for spec, count in self._taken.items():
+            taken[self._specs[spec][0].lane] += count
+        rate = {lane: count / (now - self._told) for lane, count in taken.items()}
+        self._told, self._taken = now, Counter()
+        return Load(running, rate)
+
+    def _open(self, now: float, lanes: Sequence[int], marks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """Without those that are paused or shunned."""
+        if not (self._paused or self._shunned):
+            return lanes, marks
+        self._shunned = {lane: until for lane, until in self._shunned.items() if now < until}
+        open_ = [
+            pair for pair in zip(lanes, marks, strict=True) if not (pair[0] in self._paused or pair[0] in self._shunned)
+        ]
+        return [lane for lane, _ in open_], [mark for _, mark in open_]
+
+    def _shun(self, stored: StoredSpec) -> None:
+        if stored.lane not in self._shunned:
+            group = stored.spec.handler.group
+            log.warning(
+                "no handler here for what this worker offers; handed back", handler=group, queue=stored.spec.queue
+            )
+        self._shunned[stored.lane] = asyncio.get_running_loop().time() + SHUN_FOR
 
     async def _learn(self, claimed: list[Claimed]) -> None:
         """Fetch the specs and job names that have not been met before. Specs never change; names may lag an edit."""

@@ -74,9 +74,21 @@ class WorkerProcess:
         self._lease_ends = float("-inf")
         self._in_doubt = asyncio.Event()
         self._renewed = asyncio.Event()
+        self._draining = asyncio.Event()
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining.is_set()
+
+    def drain(self) -> None:
+        """Claim nothing more and leave when what runs has come to its end, however long that takes."""
+        self._draining.set()
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
-        """Work until `stop`, then finish what runs within the grace period and hand back the rest."""
+        """Work until `stop`, then finish what runs within the grace period and hand back the rest.
+
+        A worker that is drained, by `drain` or through its heartbeat, returns as well; `is_draining` tells.
+        """
         try:
             lanes = await self._register(stop)
             if stop.is_set():
@@ -86,10 +98,10 @@ class WorkerProcess:
             )
             ready()
             async with asyncio.TaskGroup() as group:
-                for each in (self._settle, self._look, self._beat):
-                    group.create_task(each())
+                for each in (self._settle(), self._look(), self._beat(claimer)):
+                    group.create_task(each)
                 await self._claim(claimer, stop)
-                await self._leave()
+                await self._leave(stop)
                 self._done.set()
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
@@ -111,7 +123,7 @@ class WorkerProcess:
 
     async def _claim(self, claimer: Claimer, stop: asyncio.Event) -> None:
         pause = _SHORTEST_REST
-        while not stop.is_set():
+        while not (stop.is_set() or self._draining.is_set()):
             if self._clock() >= self._lease_ends:
                 await self._doubt(stop)
                 continue
@@ -122,7 +134,7 @@ class WorkerProcess:
             else:
                 # Short naps right after work, longer ones the longer nothing came: a steady trickle is met at once,
                 # and an idle worker costs two statements a second.
-                await any_of(stop, self._wake, within=pause)
+                await any_of(stop, self._draining, self._wake, within=pause)
                 pause = min(pause * 2, _LONGEST_REST)
 
     async def _doubt(self, stop: asyncio.Event) -> None:
@@ -150,26 +162,34 @@ class WorkerProcess:
         await self._carrier.note_started(begun)
         return len(begun)
 
-    async def _beat(self) -> None:
+    async def _beat(self, claimer: Claimer) -> None:
         while not self._done.is_set():
             self._in_doubt.clear()
-            await self._persist(self._beat_once, self._done)
+            await self._persist(partial(self._beat_once, claimer), self._done)
             await any_of(self._done, self._in_doubt, within=self._options.heartbeat)
 
-    async def _beat_once(self) -> int:
+    async def _beat_once(self, claimer: Claimer) -> int:
         asked = self._clock()
-        if not await self._carrier.beat():
+        standing = await self._carrier.beat(claimer.load())
+        if standing is None:
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
+        # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
+        claimer.hold(standing.paused)
         self._hold(asked + self._options.lease.total_seconds())
+        if standing.draining:
+            self._draining.set()
         self._renewed.set()
-        await self._carrier.listen(self._wake.set)
+        await self._carrier.listen(self._wake.set, self._in_doubt.set)
         return 1
 
     def _hold(self, lease_ends: float) -> None:
         self._lease_ends = lease_ends
         self._runner.hold_until(lease_ends)
 
-    async def _leave(self) -> None:
+    async def _leave(self, stop: asyncio.Event) -> None:
+        if not stop.is_set():
+            log.info("draining", running=self._runner.going, waiting=self._runner.waiting)
+            await self._runner.drain(stop)
         log.info("finishing", running=self._runner.going, waiting=self._runner.waiting)
         await self._runner.finish(self._options.grace)
         try:

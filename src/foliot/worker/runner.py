@@ -3,7 +3,7 @@
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,6 +14,7 @@ from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, judge
 from foliot.domain.spec import Spec
 from foliot.kit.chance import Chance
 from foliot.kit.clock import Steady, Wall, steady, wall
+from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
 
@@ -153,11 +154,24 @@ class Runner:
                 going.stop(Ending.TIMED_OUT)
         return begun
 
-    def hand_back_waiting(self) -> None:
-        """Give up what has not begun."""
-        while self._waiting:
-            run, *_ = self._waiting.popleft()
-            self._ended(Settlement(run, None, Outcome.released()))
+    def hand_back_waiting(self, which: Callable[[Claimed], bool] = lambda _: True) -> None:
+        """Give up what has not begun, all of it or some."""
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            if which(each[0]):
+                self._ended(Settlement(each[0], None, Outcome.released()))
+            else:
+                self._waiting.append(each)
+
+    def in_hand(self) -> Iterator[Claimed]:
+        """What runs, and what waits here for its turn."""
+        yield from (going.assignment.run for going in self._going.values())
+        yield from (run for run, *_ in self._waiting)
+
+    async def drain(self, stop: asyncio.Event) -> None:
+        """Give up what has not begun and let the rest come to its end, however long that takes, or until `stop`."""
+        self.hand_back_waiting()
+        await any_of(self._idle, stop)
 
     async def finish(self, grace: timedelta) -> None:
         """Let what runs come to its end; hand back what has not by the end of the grace period."""
