@@ -1,7 +1,7 @@
 """Looking after workers and queues: who is there, what waits, draining and pausing."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -117,9 +117,6 @@ def _queue_view(row: QueueRow) -> QueueView:
 def _read_cursor(cursor: str) -> tuple[datetime, int]:
     started, _, number = cursor.rpartition(".")
     try:
-        at = datetime.fromisoformat(started)
-        if at.tzinfo is None:
-            raise ValueError(started)
-        return at, decode("c", number)
-    except ValueError:  # InvalidField is one, too
+        return datetime.fromisoformat(started).astimezone(UTC), decode("c", number)
+    except (ValueError, OverflowError):  # InvalidField is one, too
         raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
