@@ -43,21 +43,22 @@ async def test_a_worker_is_served_without_saying_so(
 ):
     served: list[Any] = []
     monkeypatch.setattr(serve_worker, "serve_worker", lambda *given: served.append(given))
-    (folder / "shop.py").write_text("from foliot import Worker\nworker = Worker(processes=3)\n")
+    shop = f"shop_{len(words)}"  # a module is loaded once
+    (folder / f"{shop}.py").write_text("from foliot import Worker\nworker = Worker(processes=3)\nother = Worker()\n")
     await lost("worker", *words)
     await lost("worker", *words, "--concurrency", "7")
-    await lost("worker", *words, "shop:worker", "--queue", "a", "--queue", "b", "--processes", "1..8")
-    await lost("worker", *words, "shop")
+    await lost("worker", *words, f"{shop}:other", "--queue", "a", "--queue", "b", "--processes", "1..8")
+    await lost("worker", *words, shop)
     plain, wide, ranged, three = (app for app, _, _ in served)
     assert (plain.processes, plain.concurrency) == (1, 100)
     assert wide.concurrency == 7
     assert (ranged.queues, ranged.processes) == (("a", "b"), "1..8")
-    assert three.processes == "1..8"  # the same object: a module is loaded once
-    assert [name for _, _, name in served] == [None, None, "shop:worker", "shop"]
+    assert three.processes == 3
+    assert [name for _, _, name in served] == [None, None, f"{shop}:other", shop]
 
 
 async def test_how_many_processes_must_be_a_number_or_a_range(lost: Shell):
     for command in ("worker", "up"):
-        said = await lost(command, "--processes", "many", code=1)
-        assert "processes: 'many' does not say how many" in said
+        said = await lost(command, "--processes", "many", code=2)
+        assert "'many' does not say how many" in said
         assert "1..8" in said

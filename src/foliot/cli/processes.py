@@ -31,6 +31,20 @@ def scheduler(settings: Settings) -> None:
     serve_scheduler(settings)
 
 
+def check_processes(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Tell a typo now, not by a child that restarts for ever."""
+    from foliot.cli.supervise import cores
+    from foliot.domain.errors import InvalidField
+    from foliot.domain.scaling import Bounds
+
+    if text is not None:
+        try:
+            Bounds.parse(text, cores())
+        except InvalidField as error:
+            raise click.BadParameter(f"{error.message}: {error.hint}") from None
+    return text
+
+
 @click.command("serve")
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
 @click.option("--queue", "queues", multiple=True, help="Serve this queue (may be given several times).")
@@ -38,6 +52,7 @@ def scheduler(settings: Settings) -> None:
 @click.option(
     "--processes",
     metavar="N",
+    callback=check_processes,
     help="A number, `auto` for one per core, or a range such as 1..8: more under a backlog, fewer when idle.",
 )
 @click.pass_obj

@@ -16,8 +16,8 @@ from foliot.cli.child import FOLIOT, Child
 from foliot.cli.compose import API_SOCKET, CannotStart, bind, say_trouble, url_of
 from foliot.cli.greeting import greet
 from foliot.cli.home import held, introduce
+from foliot.cli.processes import check_processes, load_app
 from foliot.cli.shell import SUPERVISED, Stopped, run_process
-from foliot.domain.scaling import Bounds
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
@@ -36,7 +36,12 @@ ORPHANS_MAY_HOLD_THE_PORT: Final = 10.0
 
 @click.command()
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
-@click.option("--processes", metavar="N", help="Worker processes: a number, `auto` for one per core, or 1..8.")
+@click.option(
+    "--processes",
+    metavar="N",
+    callback=check_processes,
+    help="Worker processes: a number, `auto` for one per core, or a range such as 1..8.",
+)
 @click.pass_obj
 def up(settings: Settings, app: str | None, processes: str | None) -> None:
     """Run database, API, scheduler and a worker here; Ctrl-C stops them.
@@ -44,11 +49,7 @@ def up(settings: Settings, app: str | None, processes: str | None) -> None:
     The worker serves HTTP targets and, if given, the functions of MODULE:WORKER.
     """
     if app is not None:
-        from foliot.cli.processes import load_app
-
         load_app(app)  # a typo is told now, not by a child that restarts for ever
-    if processes is not None:
-        Bounds.parse(processes, cores=1)  # as above
     worker = ["worker", *([app] if app else []), *(["--processes", processes] if processes else [])]
     run_process("up", settings, lambda stop: _up(settings, worker, stop))
 
