@@ -96,7 +96,7 @@ def test_who_is_outside_the_bounds_is_brought_back_at_once():
     bounds = Bounds(2, 4)
     assert decide(bounds, Watch(), Sight(0.0, 1, 0, 0))[1] == 2
     assert decide(bounds, Watch(), Sight(0.0, 9, 9, 5_000))[1] == 4
-    assert bounds.without(1) == (2, 3)
+    assert bounds.without(1) == (1, 3)
     assert bounds.without(3) == (1, 1)
     assert bounds.without(9) == (0, 0)
 

@@ -31,6 +31,9 @@ ONE_OF_MANY: Final = "FOLIOT_ONE_OF_MANY"
 LOOK: Final = timedelta(seconds=5)
 """Between two looks at backlog and idle processes; workers tell what they have in hand as often."""
 
+_GOOD_ORDER: Final = frozenset({0, DRAINED, -signal.SIGTERM})
+"""Ends of a child that was told to stop; by the signal itself if it came before the child could have begun anything."""
+
 Looking = Callable[[Sequence[int]], Awaitable[Look]]
 """Tells how the processes of these pids are doing."""
 
@@ -95,13 +98,17 @@ class Team:
         """Children that are to stay."""
         return sum(not child.is_retiring for child in self._children.values())
 
+    @property
+    def _is_ending(self) -> bool:
+        return self._stop.is_set() or self._over.is_set()
+
     async def run(self, bounds: Bounds, looking: Looking | None = None) -> None:
         """Keep the least number, or with `looking` as many as it takes, until `stop` or until all were drained."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             self.resize(bounds.least)
             log.info("started", processes=bounds.least, at_most=bounds.most)
-            while looking is not None and not (self._stop.is_set() or self._over.is_set()):
+            while looking is not None and not self._is_ending:
                 await any_of(self._stop, self._over, within=LOOK)
                 await self.look(bounds, looking)
 
@@ -116,7 +123,7 @@ class Team:
             return  # not seen is not known: the next look starts counting anew if it takes long
         bounds, size = bounds.without(self._given_up), self.size
         self._watch, wanted = decide(bounds, self._watch, Sight(self._clock(), size, found.busy, found.backlog))
-        if wanted != size and not self._stop.is_set():
+        if wanted != size and not self._is_ending:
             log.info("more processes" if wanted > size else "fewer processes", processes=wanted, busy=found.busy)
             self.resize(wanted)
 
@@ -140,7 +147,7 @@ class Team:
         del self._children[place]
         if status == DRAINED and not child.is_retiring:
             self._given_up += 1
-        elif status not in {0, DRAINED} and self._stop.is_set():
+        elif status not in _GOOD_ORDER and self._stop.is_set():
             self.unfinished += 1
         if not self._children:
             self._over.set()

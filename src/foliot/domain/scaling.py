@@ -40,9 +40,9 @@ class Bounds(NamedTuple):
         return self.least == self.most
 
     def without(self, places: int) -> Self:
-        """What is left when so many places are not to be filled again."""
+        """What is left when so many places are not to be filled again; one at least, unless none is left."""
         most = max(0, self.most - places)
-        return type(self)(min(self.least, most), most)
+        return type(self)(min(max(1, self.least - places), most), most)
 
     def within(self, processes: int) -> int:
         return min(max(processes, self.least), self.most)
