@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.machine import until as patiently
 from foliot.cli.shell import DRAINED
 from foliot.cli.supervise import Team
 from foliot.domain.scaling import DEEP, DEEP_FOR, IDLE_FOR, Bounds
@@ -143,22 +144,26 @@ async def test_processes_are_replaced_when_killed_left_when_drained_and_finish_w
         env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(map(str, PATHS)), "FOLIOT_DATABASE_URL": dsn},
         stderr=asyncio.subprocess.PIPE,
     )
+
+    async def until(query: str) -> None:
+        await patiently(lambda: world.value(query), 40, query)  # processes take their time to start on a busy machine
+
     try:
-        await world.until("SELECT count(*) = 2 FROM worker WHERE app = 'held:worker' AND concurrency = 1")
+        await until("SELECT count(*) = 2 FROM worker WHERE app = 'held:worker' AND concurrency = 1")
         (killed, drained) = [row["pid"] for row in await world.sql("SELECT pid FROM worker ORDER BY pid")]
         os.kill(killed, signal.SIGKILL)
-        await world.until("SELECT count(*) = 3 FROM worker")
+        await until("SELECT count(*) = 3 FROM worker")
         await world.fleet.drain(await world.value("SELECT id FROM worker WHERE pid = $1", drained))
         line = world.database.line(hot=False)
         await notify(line, FLEET)
         await line.close()
-        await world.until("SELECT state = 2 FROM worker WHERE pid = $1", drained)
+        await until(f"SELECT state = 2 FROM worker WHERE pid = {drained}")
         await world.submit(4, function_spec("hold"))
-        await eventually((folder / "begun").exists)
+        await patiently((folder / "begun").exists, 40, "the first handler")
         process.send_signal(signal.SIGTERM)
-        await world.until("SELECT count(*) = 1 FROM claim")
+        await until("SELECT count(*) = 1 FROM claim")
         (folder / "may_end").touch()
-        _, said = await asyncio.wait_for(process.communicate(), 20)
+        _, said = await asyncio.wait_for(process.communicate(), 40)
     finally:
         if process.returncode is None:
             process.kill()

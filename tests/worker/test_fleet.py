@@ -42,6 +42,7 @@ async def test_what_waits_is_handed_back_when_its_queue_is_paused_and_nothing_mo
     station.carrier.runs = [claimed()]
     gate.opened.set()
     await eventually(lambda: not station.runner.going)
+    await station.settler.run_once()  # there is room again
     assert await station.claimer.run_once() == 0
     assert station.carrier.asked == []
     station.claimer.hold(frozenset())
