@@ -83,6 +83,7 @@ class WorkerProcess:
     def drain(self) -> None:
         """Claim nothing more and leave when what runs has come to its end, however long that takes."""
         self._draining.set()
+        self._wake.set()
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Work until `stop`, then finish what runs within the grace period and hand back the rest.
@@ -134,7 +135,7 @@ class WorkerProcess:
             else:
                 # Short naps right after work, longer ones the longer nothing came: a steady trickle is met at once,
                 # and an idle worker costs two statements a second.
-                await any_of(stop, self._draining, self._wake, within=pause)
+                await any_of(stop, self._wake, within=pause)
                 pause = min(pause * 2, _LONGEST_REST)
 
     async def _doubt(self, stop: asyncio.Event) -> None:
@@ -177,7 +178,7 @@ class WorkerProcess:
         claimer.hold(standing.paused)
         self._hold(asked + self._options.lease.total_seconds())
         if standing.draining:
-            self._draining.set()
+            self.drain()
         self._renewed.set()
         await self._carrier.listen(self._wake.set, self._in_doubt.set)
         return 1
