@@ -20,8 +20,11 @@ CREATE TABLE queue_pause (
     queue      text PRIMARY KEY,
     paused_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+-- OFFSET 0 keeps the planner from going the other way about, through all lanes: 20 of them cost a claim 26 us, this 8.
 CREATE VIEW paused_lane AS
-SELECT lane.id AS lane FROM queue_pause JOIN lane ON lane.queue = queue_pause.queue;
+SELECT lane.id AS lane
+  FROM (SELECT queue FROM queue_pause OFFSET 0) AS paused
+ CROSS JOIN LATERAL (SELECT id FROM lane WHERE lane.queue = paused.queue OFFSET 0) AS lane;
 
 -- Lanes that a worker serves which takes work and was heard within its lease: one that has just died may not have been
 -- declared dead yet.
