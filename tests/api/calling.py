@@ -111,6 +111,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.specs,
         world.operations,
         world.calendars,
+        world.dead_letters,
         world.fleet,
     )
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
@@ -119,5 +120,5 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
-    names += ("operation", "operation_item")
+    names += ("operation", "operation_item", "dead_letter")
     return {name: await world.count(name) for name in names}

@@ -52,7 +52,7 @@ async def test_a_worker_is_served_without_saying_so(
     plain, wide, ranged, three = (app for app, _, _ in served)
     assert (plain.processes, plain.concurrency) == (1, 100)
     assert wide.concurrency == 7
-    assert (ranged.queues, ranged.processes) == (("a", "b"), "1..8")
+    assert (ranged.queues, ranged.processes) == ({"a": 1, "b": 1}, "1..8")
     assert three.processes == 3
     assert [name for _, _, name in served] == [None, None, f"{shop}:other", shop]
 

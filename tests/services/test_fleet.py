@@ -34,7 +34,7 @@ async def _in_state(world: World, state: str) -> list[str]:
 
 async def test_a_worker_tells_what_it_offers_and_what_it_has_in_hand(world: World):
     line = world.database.line()
-    lanes = await ensure_lanes(line, ["default", "reports"], ["http", "fn:noop"])
+    lanes = list(await ensure_lanes(line, ["default", "reports"], ["http", "fn:noop"]))
     await fleet.register(line, 7, "here:42", lanes, About("here", 42, "9.9", "shop:worker", 20))
     await fleet.beat(line, 7, lanes, Load({lanes[0]: 3, lanes[2]: 4}, {lanes[0]: 1.5}))
     (view,) = (await world.fleet.workers(state="live", limit=10, cursor=None)).items
@@ -154,7 +154,7 @@ async def test_a_pause_is_of_one_queue_only_and_of_one_that_is_known(world: Worl
     await world.submit(1)
     await world.submit(1, function_spec("noop", queue="reports"))
     worker = await world.worker()
-    lanes = await ensure_lanes(worker.line, ["default", "reports"], ["fn:noop"])
+    lanes = list(await ensure_lanes(worker.line, ["default", "reports"], ["fn:noop"]))
     await world.fleet.pause("default")
     both = worker.on(worker.line)
     both.lanes = lanes
@@ -195,7 +195,7 @@ async def test_queues_tell_how_much_waits_and_how_long(world: World):
 
 async def test_processes_of_a_machine_are_looked_at_with_the_backlog_of_their_lanes(world: World):
     line = world.database.line()
-    lanes = await ensure_lanes(line, ["default"], ["fn:noop"])
+    lanes = list(await ensure_lanes(line, ["default"], ["fn:noop"]))
     for pid, running in ((1, 3), (2, 0), (3, 1)):
         await fleet.register(line, pid, "w", lanes, About("here", pid))
         await fleet.beat(line, pid, lanes, Load({lanes[0]: running}))

@@ -12,10 +12,10 @@ WORKER = 77
 
 async def test_a_claim_that_arrives_when_its_worker_has_gone_on_is_found(world: World, dsn: str):
     carrier, late = SqlCarrier(partial(Line, dsn), WORKER, "test"), Line(dsn)
-    lanes = await carrier.register(["default"], ["fn:noop"])
+    lanes = list(await carrier.register(["default"], ["fn:noop"]))
     marks = [0] * len(lanes)
     (first,) = await world.submit()
-    (known,) = await carrier.claim(1, lanes, marks, 10)
+    (known,) = await carrier.claim(1, lanes, marks, 10, [10])
     (second,) = await world.submit()
     await dispatch.claim(late, WORKER, 2, lanes, marks, 10)  # sent before, given up, and here now
     (found,) = await carrier.strays([known.fence])

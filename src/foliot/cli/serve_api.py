@@ -12,6 +12,7 @@ from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
@@ -40,6 +41,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             specs,
             operations,
             CalendarKeeper(database),
+            DeadLetters(database, hints.give),
             Fleet(database, hints.give),
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))

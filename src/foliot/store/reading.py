@@ -93,6 +93,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     state: int
     error: str | None
+    error_class: str | None
     worker: int | None
     waits: str | None = None
     """Of a run that is ready but blocked all the same: `pause` of its queue, or `worker` if none offers its handler."""
@@ -134,6 +135,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     worker: int | None
     fence: int
     error: str | None
+    error_class: str | None
 
 
 async def list_attempts(

@@ -26,13 +26,16 @@ class SqlCarrier:
         self._lease = line(statement_timeout="5s")
         self._listening: Connection | None = None
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
-        self._lanes = await ensure_lanes(self._claims, list(queues), list(groups))
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
+        lanes = await ensure_lanes(self._claims, list(queues), list(groups))
+        self._lanes = list(lanes)
         await fleet.register(self._lease, self._worker, self._name, self._lanes, self._about)
-        return self._lanes
+        return lanes
 
-    async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
-        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most)
+    async def claim(
+        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+    ) -> list[Claimed]:
+        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions)
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
         return await dispatch.strays(self._claims, self._worker, known)

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Sequence
-from operator import attrgetter
 from typing import Final
 
 import structlog
@@ -17,6 +15,7 @@ from foliot.worker.marks import Marks
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
+from foliot.worker.shares import Portion, Shares
 
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
@@ -29,8 +28,6 @@ SHUN_FOR: Final = 30.0
 """Seconds for which a lane is left alone whose runs turned out to have no handler here: asked again at once, it would
 give out the same runs again."""
 
-_SPEC: Final = attrgetter("spec")
-
 log = structlog.get_logger("worker")
 
 
@@ -38,7 +35,7 @@ class Claimer:
     def __init__(
         self,
         carrier: Carrier,
-        lanes: list[int],
+        shares: Shares,
         executors: Executors,
         runner: Runner,
         settler: Settler,
@@ -49,7 +46,8 @@ class Claimer:
         self._runner = runner
         self._settler = settler
         self._concurrency = concurrency
-        self._marks = Marks(lanes)
+        self._marks = Marks(shares.lanes)
+        self._shares = shares
         self._specs: dict[int, tuple[StoredSpec, Executor | None]] = {}
         self._names: dict[int, str] = {}
         self._number = 1
@@ -75,17 +73,23 @@ class Claimer:
         room = self._room(now)
         if room <= 0:
             return 0
-        lanes, marks = self._open(now, *self._marks.next_scan(now))
-        if not lanes:
+        room = min(room, LARGEST_CLAIM)
+        portions = self._open(now, self._shares.divide(room))
+        if not portions:
             return 0
+        lanes = [portion.lane for portion in portions]
+        marks = self._marks.next_scan(now, lanes)
         try:
-            claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
+            claimed = await self._carrier.claim(self._number, lanes, marks, room, [each.most for each in portions])
         except BaseException:
             self._next_look = float("-inf")  # it may have happened all the same
             raise
         self._number += 1
         if claimed:
             await self._start(claimed)
+        taken = self._per_lane(claimed)
+        self._shares.took(taken)
+        self._taken.update(taken)
         return len(claimed)
 
     def _room(self, now: float) -> int:
@@ -122,7 +126,6 @@ class Claimer:
             self._runner.add(run, stored.spec, name, executor)
         for lane, (low, high) in seen.items():
             self._marks.saw(lane, low, high)
-        self._taken.update(map(_SPEC, claimed))
 
     def hold(self, lanes: frozenset[int]) -> None:
         """Start nothing of these lanes, which are paused, until told otherwise; what waits here is handed back."""
@@ -134,30 +137,28 @@ class Claimer:
         """What is in hand now, and what was taken since this was last asked for."""
         now = asyncio.get_running_loop().time()
         running = Counter(self._specs[run.spec][0].lane for run in self._runner.in_hand())
-        taken: Counter[int] = Counter()
-        for spec, count in self._taken.items():
-            taken[self._specs[spec][0].lane] += count
-        rate = {lane: count / (now - self._told) for lane, count in taken.items()}
+        rate = {lane: count / (now - self._told) for lane, count in self._taken.items()}
         self._told, self._taken = now, Counter()
         return Load(running, rate)
 
-    def _open(self, now: float, lanes: Sequence[int], marks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """Without those that are paused or shunned."""
+    def _open(self, now: float, portions: list[Portion]) -> list[Portion]:
+        """Without the lanes that are paused or shunned."""
         if not (self._paused or self._shunned):
-            return lanes, marks
+            return portions
         self._shunned = {lane: until for lane, until in self._shunned.items() if now < until}
-        open_ = [
-            pair for pair in zip(lanes, marks, strict=True) if not (pair[0] in self._paused or pair[0] in self._shunned)
-        ]
-        return [lane for lane, _ in open_], [mark for _, mark in open_]
+        return [each for each in portions if each.lane not in self._paused and each.lane not in self._shunned]
 
     def _shun(self, stored: StoredSpec) -> None:
         if stored.lane not in self._shunned:
-            group = stored.spec.handler.group
-            log.warning(
-                "no handler here for what this worker offers; handed back", handler=group, queue=stored.spec.queue
-            )
+            group, queue = stored.spec.handler.group, stored.spec.queue
+            log.warning("no handler here for what this worker offers; handed back", handler=group, queue=queue)
         self._shunned[stored.lane] = asyncio.get_running_loop().time() + SHUN_FOR
+
+    def _per_lane(self, claimed: list[Claimed]) -> Counter[int]:
+        counts: Counter[int] = Counter()
+        for spec, count in Counter(run.spec for run in claimed).items():
+            counts[self._specs[spec][0].lane] += count
+        return counts
 
     async def _learn(self, claimed: list[Claimed]) -> None:
         """Fetch the specs and job names that have not been met before. Specs never change; names may lag an edit."""
