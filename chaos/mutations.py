@@ -112,8 +112,8 @@ _FENCE_OFF = Mutant(
         # Otherwise it is a race between its first heartbeat and its first settlement, and mostly won by the former.
         Edit(
             "worker/process.py",
-            "        if not await self._carrier.beat():\n",
-            "        if not await self._carrier.beat():\n            await self._settler.drained()\n",
+            "        if standing is None:\n",
+            "        if standing is None:\n            await self._settler.drained()\n",
         ),
     ),
     _CUT_OFF,

@@ -16,6 +16,7 @@ from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
+from foliot.services.fleet import Fleet
 from foliot.services.insights import Insights, draft_again, job_view
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -58,6 +59,7 @@ class World:
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
         self.dead_letters = DeadLetters(database, self.hints.append)
+        self.fleet = Fleet(database, self.hints.append)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []
@@ -149,8 +151,8 @@ class World:
         line = self.database.line()
         self._workers.append(line)
         number = len(self._workers)
-        await fleet.register(line, number, f"hand {number}")
         lanes = await ensure_lanes(line, ["default"], [f"fn:{name}" for name in functions or ("noop",)])
+        await fleet.register(line, number, f"hand {number}", list(lanes))
         return Hand(line, number, list(lanes))
 
     async def fire(self, now: datetime | None = None) -> None:

@@ -23,6 +23,7 @@ from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
+from foliot.services.fleet import Fleet
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
@@ -187,6 +188,7 @@ class ApiNode(Node):
             operations,
             CalendarKeeper(database),
             DeadLetters(database, hints.give),
+            Fleet(database, hints.give),
         )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -112,6 +112,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.operations,
         world.calendars,
         world.dead_letters,
+        world.fleet,
     )
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
 

@@ -12,10 +12,10 @@ from world import World
 
 
 async def test_a_run_goes_from_pending_to_completed(api: Caller, world: World):
+    hand = await world.worker()
     run = await api.submit(payload={"n": 1})
     seen = (await api.get(f"/v1/runs/{run}")).json
     assert (seen["status"], seen["state"], seen["attempts"], seen["payload"]) == ("pending", "ready", 0, {"n": 1})
-    hand = await world.worker()
     claimed = await hand.claim()
     seen = (await api.get(f"/v1/runs/{run}")).json
     assert (seen["status"], seen["state"]) == ("running", "running")

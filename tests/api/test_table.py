@@ -39,13 +39,14 @@ def address(operation: Operation, number: int = 0) -> str:
     path = operation.path
     for name, prefix in (("job", "job"), ("run", "run"), ("operation", "op")):
         path = path.replace(f"{{{name}}}", encode(prefix, number))
-    path = path.replace("{calendar}", CALENDAR)
+    path = path.replace("{calendar}", CALENDAR).replace("{queue}", "default").replace("{worker}", encode("wrk", 1))
     return path.replace("{key}", "some-key") + QUERIES.get(operation.name, "")
 
 
 @pytest.fixture
 async def owned(world: World, api: Caller) -> dict[str, int]:
-    """A job, a run that waits and a dead one, an operation and a calendar of the tenant."""
+    """A job, a run that waits and a dead one, an operation and a calendar of the tenant, and a worker of everybody."""
+    await world.worker()
     assert (await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})).status == 201
     made = await api.create(every=3600)
     run = await api.submit(delay=3600)
@@ -64,7 +65,7 @@ def number(operation: Operation, owned: dict[str, int]) -> int:
 
 def test_every_operation_says_which_scope_it_needs():
     for operation in OPERATIONS:
-        assert re.fullmatch(r"(jobs|runs|calendars):(read|write)", operation.scope), operation.name
+        assert re.fullmatch(r"(jobs|runs|calendars|fleet):(read|write)", operation.scope), operation.name
         assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
 
 

@@ -34,7 +34,7 @@ def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[
 
 
 EVERY = dict(commands())
-PROCESSES = {("up",), ("api",), ("scheduler",), ("worker",)}
+PROCESSES = {("up",), ("api",), ("scheduler",), ("worker", "serve")}
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
@@ -162,9 +162,9 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     shell.environment["FOLIOT_DATABASE_URL"] = dsn
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
-    looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "api"}
+    looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
     assert {finding["what"] for finding in findings} == looked_at
-    assert (await shell("doctor")).count("ok ") == 7
+    assert (await shell("doctor")).count("ok ") == 8
 
 
 async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, database: Database):
@@ -174,6 +174,17 @@ async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, data
     await membership.run_once()
     assert "here:7 looks after 256 of 256 shards (epoch 1)" in await shell("doctor")
     await membership.close()
+
+
+async def test_the_doctor_says_what_nobody_serves(shell: Shell, dsn: str, world: World):
+    shell.environment["FOLIOT_DATABASE_URL"] = dsn
+    assert "none lives, so nothing runs: start `foliot worker`" in await shell("doctor")
+    await world.worker("other")
+    assert "1 live, 0 being drained, 0 queues paused" in await shell("doctor")
+    await world.submit()
+    said = await shell("doctor", code=1)
+    assert "runs wait that no live worker offers to run: fn:noop on default" in said
+    assert "start a worker that has them" in said
 
 
 async def test_the_doctor_says_which_time_zone_data_is_here_and_which_the_schedulers_go_by(

@@ -1,11 +1,13 @@
 """The schema keeps its promises: hot tables without foreign keys, and numbers that mean what the domain says."""
 
 import re
+from datetime import UTC, datetime
 
 import asyncpg
 import pytest
 
 from foliot.domain.fairness import Priority
+from foliot.domain.ids import Block, mint
 from foliot.domain.job import Gate, Kind
 from foliot.domain.outcome import Ending
 from foliot.domain.states import STATUS_OF, State
@@ -118,3 +120,9 @@ async def test_a_schedule_never_stands_before_its_cursor(world: World):
 
 def test_priorities_fit_the_column_that_keeps_them():
     assert sorted(Priority) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("number", [0, 1, 1_023, 1_024, 123_456_789])
+async def test_the_database_mints_ids_as_the_domain_does(world: World, number: int):
+    at = datetime(2026, 11, 16, 6, 20, 7, 123_456, tzinfo=UTC)
+    assert await world.value("SELECT first_of_block($1, $2)", number, at) == mint(Block(number, at), 1)[0]

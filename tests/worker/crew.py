@@ -24,8 +24,9 @@ Function = Callable[[Context, Any], Any]
 class Crew:
     """Starts workers as `foliot worker` does, and stops them."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, line: Callable[..., Line] | None = None) -> None:
         self._dsn = dsn
+        self._line = line or partial(Line, dsn)
 
     @asynccontextmanager
     async def work(self, functions: dict[str, Function], **options: Any) -> AsyncIterator["Hired"]:
@@ -40,8 +41,8 @@ class Crew:
                 def executors(spec: Spec) -> Executor | None:
                     return by_group.get(spec.handler.group)
 
-                process = WorkerProcess(
-                    SqlCarrier(partial(Line, self._dsn), hired.id, "test"),
+                hired.process = process = WorkerProcess(
+                    SqlCarrier(self._line, hired.id, "test"),
                     executors,
                     WorkerOptions(groups=tuple(by_group), **options),
                     lambda: 0.0,
@@ -68,6 +69,7 @@ class Hired:
         self.stop = asyncio.Event()
         self.ready = asyncio.Event()
         self.task: asyncio.Future[None]
+        self.process: WorkerProcess
 
     async def leave(self) -> None:
         self.stop.set()

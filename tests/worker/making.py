@@ -8,6 +8,7 @@ from typing import Any
 
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.fleet import Load, Standing
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Assignment, Executor
 
@@ -135,16 +136,16 @@ class MemoryCarrier:
         self.noted += [run.id for run, _ in begun]
         return {(run.id, run.fence) for run, _ in begun if run.id not in self.lost}
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         self._reach()
-        return [1]
+        return {1: "default"}
 
-    async def beat(self) -> bool:
+    async def beat(self, load: Load) -> Standing | None:
         self._reach()
         self.beats += 1
-        return not self.is_dead
+        return None if self.is_dead else Standing(draining=False, paused=frozenset())
 
-    async def listen(self, wake: Callable[[], None]) -> None:
+    async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
         self._reach()
 
     async def leave(self) -> None:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import calendars, dead_letters, jobs, ledger, operations, problems, runs, schedules
+from foliot.api import calendars, dead_letters, fleet, jobs, ledger, operations, problems, runs, schedules
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -29,6 +29,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *runs.OPERATIONS,
     *schedules.OPERATIONS,
     *calendars.OPERATIONS,
+    *fleet.OPERATIONS,
 )
 
 

@@ -9,6 +9,7 @@ from foliot.api.reading import SMALL
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.fleet import Fleet
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -34,6 +35,7 @@ class Services(NamedTuple):
     operations: Operations
     calendars: CalendarKeeper
     dead_letters: DeadLetters
+    fleet: Fleet
 
 
 class Call(NamedTuple):

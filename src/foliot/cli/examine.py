@@ -27,6 +27,7 @@ async def examine(settings: Settings) -> list[Finding]:
     findings = [_python(), zones, _programs(settings), _home(settings), database]
     if database.ok:
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
+        findings.append(await _guarded("workers", lambda: _workers(settings)))
     findings.append(await _guarded("api", _api))
     return findings
 
@@ -130,6 +131,28 @@ async def _schedulers(settings: Settings) -> str:
         return "none runs, so nothing fires: start `foliot scheduler`"
     each = (f"{row.name} looks after {row.shards} of {SHARDS} shards (epoch {row.epoch})" for row in found)
     return "; ".join(each)
+
+
+async def _workers(settings: Settings) -> str:
+    from foliot.cli.compose import dsn_of
+    from foliot.store import roster
+    from foliot.store.database import Database
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        found = await roster.gauges(database)
+        queues = await roster.list_queues(database, limit=500)
+    finally:
+        await database.close()
+    unserved = [f"{handler} on {queue.name}" for queue in queues for handler in queue.unserved]
+    if unserved and found.live:
+        raise FoliotError(
+            f"runs wait that no live worker offers to run: {', '.join(unserved[:5])}{' …' if unserved[5:] else ''}",
+            "start a worker that has them, with --queue if the queue is not `default`; `foliot queue list` shows all",
+        )
+    if not found.live:
+        return "none lives, so nothing runs: start `foliot worker`"
+    return f"{found.live} live, {found.draining} being drained, {found.paused_queues} queues paused"
 
 
 async def _api() -> str:

@@ -14,7 +14,7 @@ COMMANDS: Final = {
     "up": "foliot.cli.up:up",
     "api": "foliot.cli.processes:api",
     "scheduler": "foliot.cli.processes:scheduler",
-    "worker": "foliot.cli.processes:worker",
+    "worker": "foliot.cli.workers:worker",
     "migrate": "foliot.cli.operate:migrate",
     "doctor": "foliot.cli.operate:doctor",
     "tenant": "foliot.cli.operate:tenant",
@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "schedule": "foliot.cli.schedules:schedule",
     "operation": "foliot.cli.operations:operation",
     "calendar": "foliot.cli.calendars:calendar",
+    "queue": "foliot.cli.queues:queue",
 }
 
 

@@ -46,7 +46,21 @@ def scheduler(settings: Settings) -> None:
     serve_scheduler(settings)
 
 
-@click.command()
+def check_processes(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Tell a typo now, not by a child that restarts for ever."""
+    from foliot.cli.supervise import cores
+    from foliot.domain.errors import InvalidField
+    from foliot.domain.scaling import Bounds
+
+    if text is not None:
+        try:
+            Bounds.parse(text, cores())
+        except InvalidField as error:
+            raise click.BadParameter(f"{error.message}: {error.hint}") from None
+    return text
+
+
+@click.command("serve")
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
 @click.option(
     "--queue",
@@ -56,9 +70,17 @@ def scheduler(settings: Settings) -> None:
     callback=_weights,
     help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
 )
-@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
+@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in each process.")
+@click.option(
+    "--processes",
+    metavar="N",
+    callback=check_processes,
+    help="A number, `auto` for one per core, or a range such as 1..8: more under a backlog, fewer when idle.",
+)
 @click.pass_obj
-def worker(settings: Settings, app: str | None, queues: dict[str, int], concurrency: int | None) -> None:
+def worker(
+    settings: Settings, app: str | None, queues: dict[str, int], concurrency: int | None, processes: str | None
+) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
     from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
@@ -66,7 +88,8 @@ def worker(settings: Settings, app: str | None, queues: dict[str, int], concurre
     served = Worker() if app is None else load_app(app)
     served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
-    serve_worker(served, settings)
+    served.processes = processes or served.processes
+    serve_worker(served, settings, app)
 
 
 def load_app(name: str) -> "Worker":

@@ -13,6 +13,7 @@ from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.fleet import Fleet
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
@@ -41,6 +42,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             operations,
             CalendarKeeper(database),
             DeadLetters(database, hints.give),
+            Fleet(database, hints.give),
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))
         async with background(submitter.run()):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -10,8 +11,11 @@ from functools import partial
 
 import structlog
 
+from foliot import __version__
 from foliot.cli.compose import dsn_of, open_database
-from foliot.cli.shell import run_process
+from foliot.cli.shell import Drained, run_process
+from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
+from foliot.domain.scaling import Bounds
 from foliot.domain.spec import Spec
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
@@ -19,6 +23,7 @@ from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
 from foliot.store.database import Line
 from foliot.store.effects import Effects
+from foliot.store.fleet import About
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
@@ -28,12 +33,17 @@ from foliot.worker.web import http_executor, open_session
 log = structlog.get_logger("worker")
 
 
-def serve_worker(app: Worker, settings: Settings | None = None) -> None:
+def serve_worker(app: Worker, settings: Settings | None = None, name: str | None = None) -> None:
+    """Serve until told to stop, in this process or in several; `name` is what people know the application by."""
     settings = settings or Settings.read(os.environ)
-    run_process("worker", settings, partial(_worker, settings, app), metrics=True)
+    bounds = Bounds.parse(str(app.processes), cores())
+    if os.environ.pop(ONE_OF_MANY, None) is None and bounds.most > 1:
+        run_process("workers", settings, partial(supervise, settings, bounds))
+    else:
+        run_process("worker", settings, partial(_worker, settings, app, name), metrics=True)
 
 
-async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
+async def _worker(settings: Settings, app: Worker, app_name: str | None, stop: asyncio.Event) -> None:
     async with open_database(settings, stop, size=1):
         pass  # it is there and fit for use; the worker has its own three connections
     worker = new_worker_id()
@@ -52,13 +62,18 @@ async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
                 return by_group.get(spec.handler.group)
 
             options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
-            name = f"{socket.gethostname()}:{os.getpid()}"
-            carrier = SqlCarrier(partial(Line, dsn_of(settings)), worker, name)
+            about = About(socket.gethostname(), os.getpid(), __version__, app_name, app.concurrency)
+            name = f"{about.host}:{about.pid}"
+            carrier = SqlCarrier(partial(Line, dsn_of(settings)), worker, name, about)
             ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
+            process = WorkerProcess(carrier, executors, options)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             try:
-                await WorkerProcess(carrier, executors, options).run(stop, ready)
+                await process.run(stop, ready)
             finally:
                 await effects.close()
+            if process.is_draining and not stop.is_set():
+                raise Drained
 
 
 async def _declare(app: Worker, stop: asyncio.Event) -> None:

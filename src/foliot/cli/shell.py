@@ -17,7 +17,9 @@ from foliot.kit.settings import Settings
 from foliot.kit.telemetry import serve_metrics, start_logging
 
 SUPERVISED: Final = "FOLIOT_SUPERVISED"
-"""Set for children of `foliot up`: when their standard input ends, the supervisor is gone, and so are they."""
+"""Set for children of a supervisor: when their standard input ends, it is gone, and so are they."""
+DRAINED: Final = 3
+"""How a supervised worker ends that was drained: whoever supervises it does not start it again."""
 LAST_WORDS: Final = 5.0
 """Seconds that threads get to end after everything else has."""
 
@@ -26,6 +28,10 @@ Main = Callable[[asyncio.Event], Awaitable[None]]
 
 class Stopped(Exception):  # noqa: N818 - reads aloud
     """Told to stop before there was anything to do: a quiet end."""
+
+
+class Drained(Stopped):
+    """Nothing is left to do, and somebody wanted it so: not to be started again."""
 
 
 def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = False) -> None:
@@ -51,11 +57,17 @@ def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = Fa
         try:
             await main(stop)
             status = 0
+        except Drained:
+            status = drained
+            raise
         finally:
             _end_in_any_case(status)
 
+    drained = DRAINED if is_child else 0
     try:
         uvloop.run(shell())
+    except Drained:
+        sys.exit(drained)
     except Stopped:
         return
     except Exception as error:

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 import click
 import structlog
 
-from foliot.cli.child import Child
+from foliot.cli.child import FOLIOT, Child
 from foliot.cli.compose import API_SOCKET, CannotStart, bind, say_trouble, url_of
 from foliot.cli.greeting import greet
 from foliot.cli.home import held, introduce
+from foliot.cli.processes import check_processes, load_app
 from foliot.cli.shell import SUPERVISED, Stopped, run_process
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
@@ -35,20 +36,25 @@ ORPHANS_MAY_HOLD_THE_PORT: Final = 10.0
 
 @click.command()
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
+@click.option(
+    "--processes",
+    metavar="N",
+    callback=check_processes,
+    help="Worker processes: a number, `auto` for one per core, or a range such as 1..8.",
+)
 @click.pass_obj
-def up(settings: Settings, app: str | None) -> None:
+def up(settings: Settings, app: str | None, processes: str | None) -> None:
     """Run database, API, scheduler and a worker here; Ctrl-C stops them.
 
     The worker serves HTTP targets and, if given, the functions of MODULE:WORKER.
     """
     if app is not None:
-        from foliot.cli.processes import load_app
-
         load_app(app)  # a typo is told now, not by a child that restarts for ever
-    run_process("up", settings, lambda stop: _up(settings, app, stop))
+    worker = ["worker", *([app] if app else []), *(["--processes", processes] if processes else [])]
+    run_process("up", settings, lambda stop: _up(settings, worker, stop))
 
 
-async def _up(settings: Settings, app: str | None, stop: asyncio.Event) -> None:
+async def _up(settings: Settings, worker: list[str], stop: asyncio.Event) -> None:
     # The home first, then the port: a second `foliot up` here hears that it is the second, not that a port is taken.
     with (
         held(settings.home) as was_abandoned,
@@ -56,7 +62,7 @@ async def _up(settings: Settings, app: str | None, stop: asyncio.Event) -> None:
     ):
         async with _database(settings) as database:
             await _prepare(settings, database.dsn, listener, stop)
-            await _supervise(settings, app, database, listener, stop)
+            await _supervise(settings, worker, database, listener, stop)
 
 
 async def _listen(settings: Settings, stop: asyncio.Event, *, patient: bool) -> socket.socket:
@@ -123,7 +129,7 @@ async def _prepare(settings: Settings, dsn: str, listener: socket.socket, stop: 
 
 
 async def _supervise(
-    settings: Settings, app: str | None, database: _Running, listener: socket.socket, stop: asyncio.Event
+    settings: Settings, worker: list[str], database: _Running, listener: socket.socket, stop: asyncio.Event
 ) -> None:
     environment = {
         **os.environ,
@@ -134,9 +140,9 @@ async def _supervise(
     door = listener.fileno()
     children = (
         # The socket stays open here while the API is away: who calls meanwhile waits instead of being turned away.
-        Child(["api"], {**environment, API_SOCKET: str(door)}, descriptors=[door]),
-        Child(["scheduler"], environment),
-        Child(["worker", *([app] if app else [])], {**environment, **_next_port(settings)}),
+        Child("api", [*FOLIOT, "api"], {**environment, API_SOCKET: str(door)}, descriptors=[door]),
+        Child("scheduler", [*FOLIOT, "scheduler"], environment),
+        Child("worker", [*FOLIOT, *worker], {**environment, **_next_port(settings)}),
     )
     async with asyncio.TaskGroup() as group:
         for child in children:

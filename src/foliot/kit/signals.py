@@ -9,6 +9,8 @@ READY: Final = "foliot_ready"
 """There may be something to claim."""
 DUE: Final = "foliot_due"
 """Something may fall due sooner than the scheduler thinks."""
+FLEET: Final = "foliot_fleet"
+"""A queue was paused or resumed, or a worker is to leave: workers beat, and so learn of it."""
 
 
 class Hints:

@@ -55,6 +55,13 @@ LETTERS_REPLAYED: Final = Counter(
 LETTERS_DISCARDED: Final = Counter(
     "foliot_dead_letters_discarded", "Dead letters given up by this process, the too old included", registry=REGISTRY
 )
+WORKERS: Final = Gauge("foliot_workers", "Workers that live or are being drained", ["state"], registry=REGISTRY)
+LANES_WITHOUT_WORKER: Final = Gauge(
+    "foliot_lanes_without_worker",
+    "Handlers of a queue whose runs wait while no live worker offers them",
+    registry=REGISTRY,
+)
+QUEUES_PAUSED: Final = Gauge("foliot_queues_paused", "Queues that are paused", registry=REGISTRY)
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
 )

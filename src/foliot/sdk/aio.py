@@ -11,7 +11,7 @@ from yarl import URL
 from foliot.sdk import calls, protocol, transaction
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Fires, Items, Job
+from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Fires, Items, Job, Record
 
 
 class AsyncFoliot:
@@ -251,6 +251,27 @@ class AsyncFoliot:
     async def delete_calendar(self, name: str) -> Calendar:
         """Delete a calendar that no job follows."""
         return Calendar(await self.request(calls.delete_calendar(name)))
+
+    async def workers(self, **query: Any) -> Items[Record]:
+        """Workers, newest first: what they offer and have in hand; `state` live, draining or dead."""
+        page = await self.request(calls.get("workers", **query))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
+    async def drain_worker(self, worker: str) -> Record:
+        """Have a worker claim nothing more, finish what it runs, and leave."""
+        return Record(await self.request(calls.drain_worker(worker)))
+
+    async def queues(self, **query: Any) -> Items[Record]:
+        """Queues by name: what waits, how long, who serves it, what is paused."""
+        page = await self.request(calls.get("queues", **query))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
+    async def pause_queue(self, queue: str) -> Record:
+        """Have nothing of a queue start until it is resumed; `holds_by` of the answer says from when on."""
+        return Record(await self.request(calls.hold_queue(queue, "pause")))
+
+    async def resume_queue(self, queue: str) -> Record:
+        return Record(await self.request(calls.hold_queue(queue, "resume")))
 
     async def _submitted(self, request: Request) -> AsyncRun:
         return AsyncRun({**await self.request(request), "status": "pending"}, self._read)

@@ -61,6 +61,14 @@ def cancel_operation(operation: str) -> Request:
     return Request("POST", path("operations", operation, verb=":cancel"))
 
 
+def drain_worker(worker: str) -> Request:
+    return Request("POST", path("workers", worker, verb=":drain"))
+
+
+def hold_queue(queue: str, verb: str) -> Request:
+    return Request("POST", path("queues", queue, verb=f":{verb}"))
+
+
 def retry_run(run: str) -> Request:
     return Request("POST", path("runs", run, verb=":retry"))
 

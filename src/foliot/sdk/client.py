@@ -10,7 +10,7 @@ from typing import Any
 from foliot.sdk import calls, protocol, transaction
 from foliot.sdk.calls import Delay, Handler, Moment
 from foliot.sdk.protocol import Request
-from foliot.sdk.records import Calendar, Fires, Items, Job, Operation, Run
+from foliot.sdk.records import Calendar, Fires, Items, Job, Operation, Record, Run
 
 
 class Foliot:
@@ -234,6 +234,27 @@ class Foliot:
     def delete_calendar(self, name: str) -> Calendar:
         """Delete a calendar that no job follows."""
         return Calendar(self.request(calls.delete_calendar(name)))
+
+    def workers(self, **query: Any) -> Items[Record]:
+        """Workers, newest first: what they offer and have in hand; `state` live, draining or dead."""
+        page = self.request(calls.get("workers", **query))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
+    def drain_worker(self, worker: str) -> Record:
+        """Have a worker claim nothing more, finish what it runs, and leave."""
+        return Record(self.request(calls.drain_worker(worker)))
+
+    def queues(self, **query: Any) -> Items[Record]:
+        """Queues by name: what waits, how long, who serves it, what is paused."""
+        page = self.request(calls.get("queues", **query))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
+    def pause_queue(self, queue: str) -> Record:
+        """Have nothing of a queue start until it is resumed; `holds_by` of the answer says from when on."""
+        return Record(self.request(calls.hold_queue(queue, "pause")))
+
+    def resume_queue(self, queue: str) -> Record:
+        return Record(self.request(calls.hold_queue(queue, "resume")))
 
     def _submitted(self, request: Request) -> Run:
         return Run({**self.request(request), "status": "pending"}, self._read)

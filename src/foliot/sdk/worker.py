@@ -48,12 +48,20 @@ class Worker:
     """A set of functions to serve. `foliot worker module:worker` or `worker.run()` serves them.
 
     `queues` are names, or names with weights: of `{"fast": 3, "bulk": 1}` the first gets three runs for each one of the
-    second while both have work, and an empty one leaves its share to the others.
+    second while both have work, and an empty one leaves its share to the others. `concurrency` counts handlers at once
+    in each process; `processes` is a number, "auto" for one per core, or a range such as "1..8".
     """
 
-    def __init__(self, *, queues: Mapping[str, int] | Iterable[str] = ("default",), concurrency: int = 100) -> None:
+    def __init__(
+        self,
+        *,
+        queues: Mapping[str, int] | Iterable[str] = ("default",),
+        concurrency: int = 100,
+        processes: int | str = 1,
+    ) -> None:
         self.queues = weigh(queues)
         self.concurrency = concurrency
+        self.processes = processes
         self.tasks: dict[str, Task] = {}
 
     def task(

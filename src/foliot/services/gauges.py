@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from foliot.kit import telemetry
-from foliot.store import letters, upkeep
+from foliot.store import letters, roster, upkeep
 from foliot.store.database import Database
 
 FRESH_FOR: Final = 5.0
@@ -30,6 +30,11 @@ class Gauges:
         telemetry.SCHEDULERS.set(gauges.schedulers)
         telemetry.SHARDS_UNHELD.set(gauges.unheld_shards)
         telemetry.CLOCK_BEHIND.set(gauges.clock_behind if gauges.clock_behind > TOLERATED else 0)
+        fleet = await roster.gauges(self._database)
+        telemetry.WORKERS.labels("live").set(fleet.live)
+        telemetry.WORKERS.labels("draining").set(fleet.draining)
+        telemetry.QUEUES_PAUSED.set(fleet.paused_queues)
+        telemetry.LANES_WITHOUT_WORKER.set(fleet.unserved_lanes)
         for queue, runs in (await upkeep.ready_per_queue(self._database)).items():
             telemetry.READY_RUNS.labels(queue).set(runs)
         dead = await letters.per_queue(self._database)

@@ -168,6 +168,7 @@ def run_view(row: RunRow) -> RunView:
         error_message=row.error,
         error_class=row.error_class,
         worker_id=_worker_id(row.worker),
+        waiting_for=_waiting_for(row),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )
 
@@ -282,6 +283,16 @@ def _label(label: str | None) -> dict[str, str] | None:
 
 def _job_id(job: int | None) -> str | None:
     return None if job is None else encode("job", job)
+
+
+def _waiting_for(row: RunRow) -> str | None:
+    match row.waits:
+        case "pause":
+            return f"queue {row.spec.queue!r} to be resumed"
+        case "worker":
+            return f"a worker: none that lives offers {row.spec.handler.group!r} on queue {row.spec.queue!r}"
+        case _:
+            return "its job to be resumed" if row.state == State.BLOCKED else None
 
 
 def _worker_id(worker: int | None) -> str | None:

@@ -1,7 +1,9 @@
 """Workers and their leases: one row per process, and what becomes of the work of a dead one."""
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from foliot.store.database import Line
 
@@ -11,13 +13,46 @@ DEATHS_ALLOWED = 5
 """A run under which that many workers died is not given to another one."""
 
 
-async def register(line: Line, worker: int, name: str) -> None:
-    await line.fetch("register_worker", worker, name)
+class About(NamedTuple):
+    """What a worker tells of itself for people to see."""
+
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    app: str | None = None
+    concurrency: int = 0
 
 
-async def beat(line: Line, worker: int) -> bool:
-    """Renew the lease; false if the worker has been declared dead, which is final."""
-    return bool(await line.fetch("beat", worker))
+UNTOLD: Final = About()
+
+
+async def register(line: Line, worker: int, name: str, lanes: Sequence[int] = (), about: About = UNTOLD) -> None:
+    """Make a worker known, with the lanes that it serves. Once only: what is registered again stays as it was."""
+    await line.fetch("register_worker", worker, name, lanes, *about)
+
+
+class Load(NamedTuple):
+    """What a worker has in hand, and how many runs it takes a second, by lane."""
+
+    running: Mapping[int, int] = MappingProxyType({})
+    rate: Mapping[int, float] = MappingProxyType({})
+
+
+AT_REST: Final = Load()
+
+
+class Standing(NamedTuple):
+    """What a heartbeat is answered: whether the worker is to leave, and which of its lanes are paused."""
+
+    draining: bool
+    paused: frozenset[int]
+
+
+async def beat(line: Line, worker: int, lanes: Sequence[int] = (), load: Load = AT_REST) -> Standing | None:
+    """Renew the lease; none if the worker has been declared dead, which is final. `lanes` as they were registered."""
+    running, rate = ([of.get(lane, 0) for lane in lanes] for of in load)
+    rows = await line.fetch("beat", worker, running, rate)
+    return Standing(rows[0]["state"] == 1, frozenset(rows[0]["paused"])) if rows else None
 
 
 async def leave(line: Line, worker: int) -> None:

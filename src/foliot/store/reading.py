@@ -95,6 +95,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     error_class: str | None
     worker: int | None
+    waits: str | None = None
+    """Of a run that is ready but blocked all the same: `pause` of its queue, or `worker` if none offers its handler."""
     target: bytes | None = None
     payload: bytes | None = None
 

@@ -95,6 +95,8 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     error_message: str | None
     error_class: str | None
     worker_id: str | None
+    waiting_for: str | None
+    """What keeps it from starting, besides time and its turn."""
     payload: msgspec.Raw | UnsetType = UNSET
 
 

@@ -11,10 +11,11 @@ from foliot.domain.ids import encode
 from foliot.domain.shards import SWEEP, Look
 from foliot.domain.states import State
 from foliot.kit import telemetry
-from foliot.kit.signals import READY
+from foliot.kit.signals import FLEET, READY
 from foliot.store import dispatch, fleet
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.fleet import UNTOLD, About, Load, Standing
 from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
@@ -29,7 +30,7 @@ _LEFT_LYING: Final = Look(overdue=timedelta(milliseconds=200))
 class SqlCarrier:
     """Implements `port.Carrier` for a worker that may speak to the database."""
 
-    def __init__(self, line: Callable[..., Line], worker: int, name: str) -> None:
+    def __init__(self, line: Callable[..., Line], worker: int, name: str, about: About = UNTOLD) -> None:
         self._worker = worker
         self._name = name
         # Whatever a statement waits for, it is given up while the lease (15 s) still stands, and said again: a result
@@ -39,11 +40,15 @@ class SqlCarrier:
         self._lease = line(statement_timeout="3s")
         self._specs = SpecBook(self._claims)
         self._swept = float("-inf")
+        self._about = about
+        self._lanes: list[int] = []
         self._listening: Connection | None = None
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
-        await fleet.register(self._lease, self._worker, self._name)
-        return await ensure_lanes(self._claims, list(queues), list(groups))
+        lanes = await ensure_lanes(self._claims, list(queues), list(groups))
+        self._lanes = list(lanes)
+        await fleet.register(self._lease, self._worker, self._name, self._lanes, self._about)
+        return lanes
 
     async def claim(
         self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
@@ -96,13 +101,14 @@ class SqlCarrier:
         telemetry.RUNS_PROMOTED.inc(moved)
         return moved
 
-    async def beat(self) -> bool:
-        return await fleet.beat(self._lease, self._worker)
+    async def beat(self, load: Load) -> Standing | None:
+        return await fleet.beat(self._lease, self._worker, self._lanes, load)
 
-    async def listen(self, wake: Callable[[], None]) -> None:
+    async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
         connection = await self._lease.connection()
         if connection is not self._listening:
             await connection.add_listener(READY, lambda *_: wake())
+            await connection.add_listener(FLEET, lambda *_: news())
             self._listening = connection
 
     async def leave(self) -> None:

@@ -4,15 +4,18 @@ import asyncio
 from collections import Counter, deque
 from typing import Final
 
+import structlog
+
 from foliot.domain.outcome import Outcome
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
+from foliot.store.fleet import Load
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor, Executors
 from foliot.worker.marks import Marks
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
-from foliot.worker.shares import Shares
+from foliot.worker.shares import Portion, Shares
 
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
@@ -27,6 +30,11 @@ though every scheduler stands still, and what came out of a caller's own transac
 soon."""
 PROMOTE_AT_LEAST: Final = 1.0
 """The same for a worker that finds nothing now, but has just been busy: the next run is not to wait behind a look."""
+SHUN_FOR: Final = 30.0
+"""Seconds for which a lane is left alone whose runs turned out to have no handler here: asked again at once, it would
+give out the same runs again."""
+
+log = structlog.get_logger("worker")
 
 
 class Claimer:
@@ -53,6 +61,10 @@ class Claimer:
         self._next_look = float("-inf")
         self._promoted = self._claimed = float("-inf")
         self._pace: deque[tuple[float, int]] = deque()
+        self._paused: frozenset[int] = frozenset()
+        self._shunned: dict[int, float] = {}
+        self._taken: Counter[int] = Counter()
+        self._told = float("-inf")
 
     async def run_once(self) -> int:
         """Claim one batch and start it; how many runs it brought, or made ready to be claimed."""
@@ -69,7 +81,9 @@ class Claimer:
         if room <= 0:
             return 0
         room = min(room, LARGEST_CLAIM)
-        portions = self._shares.divide(room)
+        portions = self._open(now, self._shares.divide(room))
+        if not portions:
+            return 0
         lanes = [portion.lane for portion in portions]
         marks = self._marks.next_scan(now, lanes)
         try:
@@ -81,10 +95,10 @@ class Claimer:
         if claimed:
             self._claimed = now
             await self._start(claimed)
-        self._shares.took(self._per_lane(claimed))
-        if not claimed:
-            return await self._promote(now)
-        return len(claimed)
+        taken = self._per_lane(claimed)
+        self._shares.took(taken)
+        self._taken.update(taken)
+        return len(claimed) or await self._promote(now)
 
     async def _promote(self, now: float) -> int:
         idle = now - self._claimed > PROMOTE_EVERY
@@ -118,13 +132,42 @@ class Claimer:
             stored, executor = self._specs[run.spec]
             low, high = seen.get(stored.lane, (run.rank, run.rank))
             seen[stored.lane] = (min(low, run.rank), max(high, run.rank))
-            if executor is None:
+            if executor is None or stored.lane in self._paused:
                 self._settler.add(Settlement(run, None, Outcome.released()))
+                if executor is None:
+                    self._shun(stored)
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
             self._runner.add(run, stored.spec, name, executor)
         for lane, (low, high) in seen.items():
             self._marks.saw(lane, low, high)
+
+    def hold(self, lanes: frozenset[int]) -> None:
+        """Start nothing of these lanes, which are paused, until told otherwise; what waits here is handed back."""
+        if lanes - self._paused:
+            self._runner.hand_back_waiting(lambda run: self._specs[run.spec][0].lane in lanes)
+        self._paused = lanes
+
+    def load(self) -> Load:
+        """What is in hand now, and what was taken since this was last asked for."""
+        now = asyncio.get_running_loop().time()
+        running = Counter(self._specs[run.spec][0].lane for run in self._runner.in_hand())
+        rate = {lane: count / (now - self._told) for lane, count in self._taken.items()}
+        self._told, self._taken = now, Counter()
+        return Load(running, rate)
+
+    def _open(self, now: float, portions: list[Portion]) -> list[Portion]:
+        """Without the lanes that are paused or shunned."""
+        if not (self._paused or self._shunned):
+            return portions
+        self._shunned = {lane: until for lane, until in self._shunned.items() if now < until}
+        return [each for each in portions if each.lane not in self._paused and each.lane not in self._shunned]
+
+    def _shun(self, stored: StoredSpec) -> None:
+        if stored.lane not in self._shunned:
+            group, queue = stored.spec.handler.group, stored.spec.queue
+            log.warning("no handler here for what this worker offers; handed back", handler=group, queue=queue)
+        self._shunned[stored.lane] = asyncio.get_running_loop().time() + SHUN_FOR
 
     def _per_lane(self, claimed: list[Claimed]) -> Counter[int]:
         counts: Counter[int] = Counter()

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.fleet import Load, Standing
 from foliot.store.specs import StoredSpec
 
 
@@ -45,11 +46,14 @@ class Carrier(Protocol):
     async def promote(self) -> int:
         """Make ready what has been due for a while and nobody has made ready; how many. 0 if it is not ours to do."""
 
-    async def beat(self) -> bool:
-        """Renew the lease; false if it was lost for good."""
+    async def beat(self, load: Load) -> Standing | None:
+        """Renew the lease and learn what else has changed; none if the lease was lost for good."""
 
-    async def listen(self, wake: Callable[[], None]) -> None:
-        """Have `wake` called when there may be work. A hint: polling makes it correct."""
+    async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
+        """Have `wake` called when there may be work, `news` when a heartbeat would learn something.
+
+        Hints: polling makes it correct.
+        """
 
     async def leave(self) -> None:
         """Say good-bye, so that nobody waits for the lease to end."""

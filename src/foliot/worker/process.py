@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -81,9 +82,22 @@ class WorkerProcess:
         self._lease_ends = float("-inf")
         self._in_doubt = asyncio.Event()
         self._renewed = asyncio.Event()
+        self._draining = asyncio.Event()
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining.is_set()
+
+    def drain(self) -> None:
+        """Claim nothing more and leave when what runs has come to its end, however long that takes."""
+        self._draining.set()
+        self._wake.set()
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
-        """Work until `stop`, then finish what runs within the grace period and hand back the rest."""
+        """Work until `stop`, then finish what runs within the grace period and hand back the rest.
+
+        A worker that is drained, by `drain` or through its heartbeat, returns as well; `is_draining` tells.
+        """
         try:
             lanes = await self._register(stop)
             if stop.is_set():
@@ -94,10 +108,10 @@ class WorkerProcess:
             )
             ready()
             async with asyncio.TaskGroup() as group:
-                for each in (self._settle, self._look, self._note, self._beat):
-                    group.create_task(each())
+                for each in (self._settle(), self._look(), self._note(), self._beat(claimer)):
+                    group.create_task(each)
                 await self._claim(claimer, stop)
-                await self._leave()
+                await self._leave(stop)
                 self._done.set()
         except ExceptionGroup as failures:
             if failures.subgroup(LeaseLost):
@@ -121,7 +135,7 @@ class WorkerProcess:
 
     async def _claim(self, claimer: Claimer, stop: asyncio.Event) -> None:
         pause = _SHORTEST_REST
-        while not stop.is_set():
+        while not (stop.is_set() or self._draining.is_set()):
             if self._clock() >= self._lease_ends:
                 await self._doubt(stop)
                 continue
@@ -161,19 +175,24 @@ class WorkerProcess:
             await any_of(self._done, self._runner.something_to_mark, self._starts.something)
             await self._persist(self._starts.run_once, self._done)
 
-    async def _beat(self) -> None:
+    async def _beat(self, claimer: Claimer) -> None:
         while not self._done.is_set():
             self._in_doubt.clear()
-            await self._persist(self._beat_once, self._done)
+            await self._persist(partial(self._beat_once, claimer), self._done)
             await any_of(self._done, self._in_doubt, within=self._options.heartbeat)
 
-    async def _beat_once(self) -> int:
+    async def _beat_once(self, claimer: Claimer) -> int:
         asked = self._clock()
-        if not await self._carrier.beat():
+        standing = await self._carrier.beat(claimer.load())
+        if standing is None:
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
+        # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
+        claimer.hold(standing.paused)
         self._hold(asked + self._options.lease.total_seconds())
+        if standing.draining:
+            self.drain()
         self._renewed.set()
-        await self._carrier.listen(self._wake.set)
+        await self._carrier.listen(self._wake.set, self._in_doubt.set)
         return 1
 
     def _hold(self, lease_ends: float) -> None:
@@ -189,7 +208,10 @@ class WorkerProcess:
                 while self._settler.settled < known:
                     await self._persist(self._settler.run_once, self._gave_up)
 
-    async def _leave(self) -> None:
+    async def _leave(self, stop: asyncio.Event) -> None:
+        if not stop.is_set():
+            log.info("draining", running=self._runner.going, waiting=self._runner.waiting)
+            await self._runner.drain(stop)
         log.info("finishing", running=self._runner.going, waiting=self._runner.waiting)
         await self._runner.finish(self._options.grace)
         try:

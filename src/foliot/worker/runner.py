@@ -3,7 +3,7 @@
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,6 +15,7 @@ from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, Snoozed, 
 from foliot.domain.spec import Spec
 from foliot.kit.chance import Chance
 from foliot.kit.clock import Steady, Wall, steady, wall
+from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
 
@@ -217,13 +218,29 @@ class Runner:
                 going.stop(Ending.RELEASED, "its worker was cut off from the database")
         return begun
 
-    def hand_back_waiting(self) -> None:
-        """Give up what has not begun."""
-        unbegun = [*self._marking.values(), *self._waiting]
-        self._marking.clear()
-        self._waiting.clear()
-        for run, *_ in unbegun:
-            self._ended(Settlement(run, None, Outcome.released()))
+    def hand_back_waiting(self, which: Callable[[Claimed], bool] = lambda _: True) -> None:
+        """Give up what has not begun, all of it or some."""
+        marking, self._marking = self._marking, {}
+        waiting, self._waiting = self._waiting, deque()
+        for name, each in marking.items():
+            if not which(each[0]):
+                self._marking[name] = each
+        for each in waiting:
+            if not which(each[0]):
+                self._waiting.append(each)
+        for run, *_ in (*marking.values(), *waiting):
+            if which(run):
+                self._ended(Settlement(run, None, Outcome.released()))
+
+    def in_hand(self) -> Iterator[Claimed]:
+        """What runs, and what waits here for its turn."""
+        yield from (going.assignment.run for going in self._going.values())
+        yield from (run for run, *_ in (*self._marking.values(), *self._waiting))
+
+    async def drain(self, stop: asyncio.Event) -> None:
+        """Give up what has not begun and let the rest come to its end, however long that takes, or until `stop`."""
+        self.hand_back_waiting()
+        await any_of(self._idle, stop)
 
     async def finish(self, grace: timedelta) -> None:
         """Let what runs come to its end; hand back what has not by the end of the grace period."""

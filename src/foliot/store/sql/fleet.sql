@@ -1,9 +1,13 @@
 -- :name register_worker
-INSERT INTO worker (id, name) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING
+INSERT INTO worker (id, name, lanes, host, pid, version, app, concurrency)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (id) DO NOTHING
 
 -- :name beat
--- Death is a state that no heartbeat undoes.
-UPDATE worker SET seen_at = clock_timestamp() WHERE id = $1 AND state IN (0, 1) RETURNING id
+-- Death is a state that no heartbeat undoes. The answer says what else the worker must know: whether somebody drains it,
+-- and which of its lanes are paused.
+UPDATE worker SET seen_at = clock_timestamp(), running = $2, rate = $3 WHERE id = $1 AND state IN (0, 1)
+RETURNING state, ARRAY(SELECT lane FROM paused_lane WHERE lane = ANY (worker.lanes)) AS paused
 
 -- :name leave
 UPDATE worker SET state = 2 WHERE id = $1

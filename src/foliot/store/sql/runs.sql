@@ -1,41 +1,57 @@
 -- :name find_run
--- Live, waiting, or finished: the last row of a finished run tells how it ended.
+-- Live, waiting, or finished: the last row of a finished run tells how it ended. A run that is ready is shown as blocked
+-- while its queue is paused or no live worker offers its handler.
 SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at, r.attempt,
-       r.state, NULL::text AS error, NULL::text AS error_class, r.target, r.payload,
-       (SELECT worker FROM claim WHERE r.state = 3 AND r.id = ANY (claim.runs) AND r.fence < claim.id) AS worker
-  FROM live_run r WHERE r.tenant = $1 AND r.id = $2
+       CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
+       NULL::text AS error_class, r.target, r.payload,
+       (SELECT worker FROM claim WHERE r.state = 3 AND r.id = ANY (claim.runs) AND r.fence < claim.id) AS worker,
+       idle.waits
+  FROM live_run r JOIN spec ON spec.id = r.spec
+ CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.state <> 1 THEN NULL
+                    WHEN spec.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
+                    WHEN spec.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
+ WHERE r.tenant = $1 AND r.id = $2
 UNION ALL
-SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, t.target, t.payload, NULL
+SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, t.target, t.payload,
+       NULL, NULL
   FROM timer t JOIN spec ON spec.id = t.spec WHERE t.tenant = $1 AND t.id = $2
 UNION ALL
 SELECT o.id, NULL, o.body, o.due_at, o.due_at, NULL, NULL, 0::smallint, 0, NULL, o.target, o.payload, NULL
   FROM outbox o WHERE o.tenant = $1 AND o.id = $2 AND o.refused IS NULL
 UNION ALL
 (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state, h.error,
-        h.error_class, h.target, d.payload, h.worker
+        h.error_class, h.target, d.payload, h.worker, NULL
    FROM history h JOIN spec ON spec.id = h.spec LEFT JOIN dead_letter d ON d.id = h.run
   WHERE h.tenant = $1 AND h.run = $2 AND h.state > 3 ORDER BY h.finished_at DESC LIMIT 1)
 LIMIT 1
 
 -- :name list_runs
--- Newest first. Each branch stops at the limit, so a page costs a page whatever lies behind it.
+-- Newest first. Each branch stops at the limit, so a page costs a page whatever lies behind it. Blocked as in `find_run`;
+-- OFFSET 0, so that the state, which takes a look into `ready`, is found out once per run.
 SELECT * FROM (
     (SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at,
-            r.attempt, r.state, NULL::text AS error, NULL::text AS error_class, NULL::bigint AS worker, r.target
-       FROM live_run r
-      WHERE r.tenant = $1 AND r.id < $2 AND ($3::bigint IS NULL OR r.job = $3)
-        AND ($4::int[] IS NULL OR r.state = ANY ($4))
+            r.attempt, CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
+            NULL::text AS error_class, NULL::bigint AS worker, r.target, idle.waits
+       FROM (SELECT live_run.*, spec.lane FROM live_run JOIN spec ON spec.id = live_run.spec
+              WHERE live_run.tenant = $1 AND live_run.id < $2 AND ($3::bigint IS NULL OR live_run.job = $3)
+              ORDER BY live_run.id DESC OFFSET 0) AS r
+      CROSS JOIN LATERAL (
+             SELECT CASE WHEN r.state <> 1 THEN NULL
+                         WHEN r.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
+                         WHEN r.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
+      WHERE $4::int[] IS NULL OR CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END = ANY ($4)
       ORDER BY r.id DESC LIMIT $5)
     UNION ALL
     (SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, NULL,
-            t.target
+            t.target, NULL
        FROM timer t JOIN spec ON spec.id = t.spec
       WHERE t.tenant = $1 AND t.id < $2 AND ($3::bigint IS NULL OR t.job = $3)
         AND ($4::int[] IS NULL OR 0 = ANY ($4))
       ORDER BY t.id DESC LIMIT $5)
     UNION ALL
     (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state,
-            h.error, h.error_class, h.worker, h.target
+            h.error, h.error_class, h.worker, h.target, NULL
        FROM history h JOIN spec ON spec.id = h.spec
       WHERE h.tenant = $1 AND h.run < $2 AND ($3::bigint IS NULL OR h.job = $3) AND h.state > 3
         AND ($4::int[] IS NULL OR h.state = ANY ($4))

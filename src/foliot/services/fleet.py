@@ -1,0 +1,122 @@
+"""Looking after workers and queues: who is there, what waits, draining and pausing."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
+
+from foliot.domain.errors import Conflict, InvalidField, NotFound
+from foliot.domain.ids import decode, encode
+from foliot.kit.signals import FLEET, READY
+from foliot.store import roster
+from foliot.store.database import Database
+from foliot.store.fleet import LEASE
+from foliot.store.roster import QueueRow, WorkerRow
+from foliot.wire.codec import rfc3339
+from foliot.wire.fleet import QueueView, WorkerView
+from foliot.wire.views import Page
+
+STATES: Final = MappingProxyType({"live": 0, "draining": 1, "dead": 2})
+_WORDS: Final = MappingProxyType({number: word for word, number in STATES.items()})
+
+
+class Fleet:
+    """Workers and queues are shared by all tenants: whoever may call this sees and steers them for everybody."""
+
+    def __init__(self, database: Database, hint: Callable[[str], None]) -> None:
+        self._database = database
+        self._hint = hint
+
+    async def workers(self, *, state: str | None, limit: int, cursor: str | None) -> Page[WorkerView]:
+        """Newest first; dead ones for a day."""
+        if state is not None and state not in STATES:
+            raise InvalidField("state", f"no worker is {state[:40]!r}", f"one of {sorted(STATES)}")
+        before = None if cursor is None else _read_cursor(cursor)
+        number = None if state is None else STATES[state]
+        rows = await roster.list_workers(self._database, state=number, before=before, limit=limit + 1)
+        last = rows[limit - 1] if len(rows) > limit else None
+        following = None if last is None else f"{rfc3339(last.started_at)}.{encode('c', last.id)}"
+        return Page([_worker_view(row) for row in rows[:limit]], following)
+
+    async def drain(self, worker: int) -> WorkerView:
+        """Have a worker claim nothing more, finish what it runs, and leave."""
+        await roster.drain(self._database, worker)
+        self._hint(FLEET)
+        row = await roster.find_worker(self._database, worker)
+        if row is None:
+            raise NotFound("there is no such worker")
+        if row.state == STATES["dead"]:
+            raise Conflict("the worker is gone already", "GET /v1/workers?state=live lists those that are not")
+        return _worker_view(row)
+
+    async def queues(self, *, limit: int, cursor: str | None) -> Page[QueueView]:
+        """By name."""
+        rows = await roster.list_queues(self._database, after=cursor or "", limit=limit + 1)
+        following = rows[limit - 1].name if len(rows) > limit else None
+        return Page([_queue_view(row) for row in rows[:limit]], following)
+
+    async def pause(self, queue: str) -> QueueView:
+        """No claim takes anything of it from now on; workers hand back what they have not begun.
+
+        A worker hears of it at once, as a rule. One that does not, because it is cut off, starts nothing once its lease
+        has ended: by then the pause holds, whatever happens.
+        """
+        await self._known(queue)
+        await roster.pause(self._database, queue)
+        self._hint(FLEET)
+        return await self._known(queue)
+
+    async def resume(self, queue: str) -> QueueView:
+        await self._known(queue)
+        await roster.resume(self._database, queue)
+        self._hint(FLEET)
+        self._hint(READY)
+        return await self._known(queue)
+
+    async def _known(self, queue: str) -> QueueView:
+        # What no text of PostgreSQL can hold is not asked for.
+        rows = await roster.list_queues(self._database, only=queue, limit=1) if queue.isprintable() else []
+        if not rows:
+            raise NotFound("there is no such queue", "a queue is there once a job, a run or a worker has named it")
+        return _queue_view(rows[0])
+
+
+def _worker_view(row: WorkerRow) -> WorkerView:
+    return WorkerView(
+        worker_id=encode("wrk", row.id),
+        name=row.name,
+        state=_WORDS[row.state],
+        host=row.host,
+        pid=row.pid,
+        app=row.app,
+        version=row.version,
+        queues=row.queues,
+        handlers=row.handlers,
+        concurrency=row.concurrency,
+        running=0 if row.state == STATES["dead"] else row.running,
+        started_at=row.started_at,
+        last_seen_at=row.seen_at,
+    )
+
+
+def _queue_view(row: QueueRow) -> QueueView:
+    return QueueView(
+        name=row.name,
+        paused_at=row.paused_at,
+        holds_by=None if row.paused_at is None else row.paused_at + LEASE,
+        ready=row.ready,
+        running=row.running,
+        scheduled=row.scheduled,
+        oldest_age_seconds=None if row.oldest_age is None else round(row.oldest_age, 3),
+        rate=round(row.rate, 3),
+        workers=row.workers,
+        unserved=row.unserved,
+    )
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, int]:
+    started, _, number = cursor.rpartition(".")
+    try:
+        return datetime.fromisoformat(started).astimezone(UTC), decode("c", number)
+    except (ValueError, OverflowError):  # InvalidField is one, too
+        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None

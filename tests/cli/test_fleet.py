@@ -1,0 +1,64 @@
+"""`foliot worker …` and `foliot queue …`"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import Shell
+from foliot.cli import serve_worker
+from foliot.domain.ids import encode
+from world import World
+
+
+async def test_workers_are_listed_and_drained(shell: Shell, world: World):
+    assert "no worker was seen for a day" in await shell("worker", "list")
+    hand = await world.worker()
+    name = encode("wrk", hand.id)
+    said = await shell("worker", "list")
+    assert name in said
+    assert "live" in said
+    assert [each["workerId"] for each in await shell.json("worker", "list", "--state", "live")] == [name]
+    assert "draining" in await shell("worker", "drain", name)
+    assert "no such workers" in await shell("worker", "list", "--state", "live")
+    assert "there is no such worker" in await shell("worker", "drain", "wrk_0000000000009", code=1)
+
+
+async def test_queues_are_listed_paused_and_resumed(shell: Shell, world: World):
+    assert "no queues yet" in await shell("queue", "list")
+    await world.submit(2)
+    said = await shell("queue", "list", COLUMNS="120")
+    assert "open" in said
+    assert "fn:noop" in said
+    assert "foliot queue resume default" in await shell("queue", "pause", "default")
+    assert "paused" in await shell("queue", "list")
+    assert "default goes on: 2 ready, 0 workers" in await shell("queue", "resume", "default")
+    assert (await shell.json("queue", "pause", "default"))["holdsBy"]
+    assert "there is no such queue\n  → " in await shell("queue", "resume", "nowhere", code=1)
+
+
+@pytest.mark.parametrize("words", [(), ("serve",)], ids=["short", "long"])
+async def test_a_worker_is_served_without_saying_so(
+    lost: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+):
+    served: list[Any] = []
+    monkeypatch.setattr(serve_worker, "serve_worker", lambda *given: served.append(given))
+    shop = f"shop_{len(words)}"  # a module is loaded once
+    (folder / f"{shop}.py").write_text("from foliot import Worker\nworker = Worker(processes=3)\nother = Worker()\n")
+    await lost("worker", *words)
+    await lost("worker", *words, "--concurrency", "7")
+    await lost("worker", *words, f"{shop}:other", "--queue", "a", "--queue", "b", "--processes", "1..8")
+    await lost("worker", *words, shop)
+    plain, wide, ranged, three = (app for app, _, _ in served)
+    assert (plain.processes, plain.concurrency) == (1, 100)
+    assert wide.concurrency == 7
+    assert (ranged.queues, ranged.processes) == ({"a": 1, "b": 1}, "1..8")
+    assert three.processes == 3
+    assert [name for _, _, name in served] == [None, None, f"{shop}:other", shop]
+
+
+async def test_how_many_processes_must_be_a_number_or_a_range(lost: Shell):
+    for command in ("worker", "up"):
+        said = await lost(command, "--processes", "many", code=2)
+        assert "'many' does not say how many" in said
+        assert "1..8" in said
