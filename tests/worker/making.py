@@ -66,6 +66,7 @@ class MemoryCarrier:
         self.runs = list(runs)
         self.spec = spec or function_spec()
         self.settled: list[Settlement] = []
+        self.begun: list[int] = []
         self.forgotten: list[int] = []
         self.asked: list[int] = []
         self.numbers: list[int] = []
@@ -110,6 +111,10 @@ class MemoryCarrier:
             self.reply_is_lost = False
             raise ConnectionResetError("the reply was lost")
         return [each for each in batch if each.run.id in self.lost]
+
+    async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> None:
+        self._reach()
+        self.begun += [run.id for run, _ in begun]
 
     async def forget(self, fences: Sequence[int]) -> None:
         self._reach()

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor as Threads
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final
@@ -20,17 +21,20 @@ Function = Callable[[Context, Any], Any]
 _CALLERS: Final = frozenset({__file__, inspect.getfile(ThreadPoolExecutor)})
 
 
-def function_executors(functions: Mapping[str, Function], threads: ThreadPoolExecutor) -> dict[str, Executor]:
+def function_executors(functions: Mapping[str, Function], threads: Threads) -> dict[str, Executor]:
     """One executor per function, by name."""
     return {name: _executor(function, threads) for name, function in functions.items()}
 
 
-def _executor(function: Function, threads: ThreadPoolExecutor) -> Executor:
-    call: Callable[[Context, Any], Awaitable[Any]]
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
-        call = function
-    else:
-        call = _in_thread(function, threads)
+def is_coroutine_function(function: Function) -> bool:
+    """Also of an object that is called like one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _executor(function: Function, threads: Threads) -> Executor:
+    call: Callable[[Context, Any], Awaitable[Any]] = (
+        function if is_coroutine_function(function) else _in_thread(function, threads)
+    )
 
     async def execute(assignment: Assignment) -> Failure | Snoozed | None:
         try:
@@ -65,7 +69,7 @@ def answer_of(error: BaseException) -> Failure | Snoozed | None:
             return Failure(trace, classes=classes_of(type(error)))
 
 
-def _in_thread(function: Function, threads: ThreadPoolExecutor) -> Callable[[Context, Any], Awaitable[Any]]:
+def _in_thread(function: Function, threads: Threads) -> Callable[[Context, Any], Awaitable[Any]]:
     def call(context: Context, payload: Any) -> Any:
         try:
             return function(context, payload)

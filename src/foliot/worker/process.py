@@ -26,6 +26,7 @@ from foliot.worker.port import Carrier
 from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
+from foliot.worker.wary import Wary
 
 log = structlog.get_logger("worker")
 
@@ -63,9 +64,15 @@ class WorkerProcess:
         chance: Chance | None = None,
         clock: Steady = steady,
         wall: Wall = wall,
+        *,
+        alone: Executors = lambda _: None,
+        held: Callable[[float], None] = lambda _: None,
     ) -> None:
+        """`alone` runs what is under suspicion in a process of its own; `held` hears until when the lease is ours."""
         self._carrier = carrier
         self._executors = executors
+        self._alone = alone
+        self._held = held
         self._options = options
         self._chance = chance or fair()
         self._clock = clock
@@ -86,7 +93,13 @@ class WorkerProcess:
                 return
             shares = Shares(lanes, self._options.queues)
             claimer = Claimer(
-                self._carrier, shares, self._executors, self._runner, self._settler, self._options.concurrency
+                self._carrier,
+                shares,
+                self._executors,
+                self._runner,
+                self._settler,
+                self._options.concurrency,
+                Wary(self._note_first, self._alone),
             )
             ready()
             async with asyncio.TaskGroup() as group:
@@ -150,6 +163,9 @@ class WorkerProcess:
             if begun := self._runner.look():
                 await self._persist(partial(self._note, begun), self._done)
 
+    async def _note_first(self, begun: list[tuple[Claimed, datetime]]) -> None:
+        await self._persist(partial(self._note, begun), self._done)
+
     async def _note(self, begun: list[tuple[Claimed, datetime]]) -> int:
         await self._carrier.note_started(begun)
         return len(begun)
@@ -172,6 +188,7 @@ class WorkerProcess:
     def _hold(self, lease_ends: float) -> None:
         self._lease_ends = lease_ends
         self._runner.hold_until(lease_ends)
+        self._held(lease_ends)
 
     async def _leave(self) -> None:
         log.info("finishing", running=self._runner.going, waiting=self._runner.waiting)

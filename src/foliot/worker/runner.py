@@ -21,6 +21,9 @@ from foliot.worker.executor import Assignment, Executor
 BLINK: Final = timedelta(milliseconds=50)
 """Handlers that take longer are noted in the database; deadlines are looked at this often."""
 
+ALONE_AT_ONCE: Final = 4
+"""Runs that are under way each in a process of its own because they are suspects: each is as big as the application."""
+
 LAST_WORDS: Final = timedelta(seconds=3)
 """How long a handler that was told to stop may take to clean up."""
 
@@ -62,6 +65,8 @@ class Runner:
         self._clock = clock
         self._wall = wall
         self._waiting: deque[tuple[Claimed, Spec, str, Executor]] = deque()
+        self._suspects: deque[tuple[Claimed, Spec, str, Executor]] = deque()
+        self._alone: set[int] = set()
         self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
         self._start_before = float("inf")
         self._idle = asyncio.Event()
@@ -71,14 +76,15 @@ class Runner:
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._suspects)
 
     @property
     def going(self) -> int:
         return len(self._going)
 
-    def add(self, run: Claimed, spec: Spec, name: str, executor: Executor) -> None:
-        self._waiting.append((run, spec, name, executor))
+    def add(self, run: Claimed, spec: Spec, name: str, executor: Executor, *, alone: bool = False) -> None:
+        """Of those to be run `alone`, only a few are under way at once; nobody else waits for them."""
+        (self._suspects if alone else self._waiting).append((run, spec, name, executor))
         self._start_next()
 
     def hold_until(self, lease_ends: float) -> None:
@@ -87,11 +93,16 @@ class Runner:
         self._start_next()
 
     def _start_next(self) -> None:
-        while self._waiting and len(self._going) < self._concurrency:
+        while len(self._going) < self._concurrency:
+            queue = self._suspects if self._suspects and len(self._alone) < ALONE_AT_ONCE else self._waiting
+            if not queue:
+                return
             now = self._clock()
             if now >= self._start_before:  # cut off, or stood still, for a whole lease: others may have taken over
                 return
-            run, spec, name, executor = self._waiting.popleft()
+            run, spec, name, executor = queue.popleft()
+            if queue is self._suspects:
+                self._alone.add(id(run))
             assignment = Assignment(run, spec, name, self._wall())
             # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
             task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
@@ -109,6 +120,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             outcome = self._not_done(assignment, Failure(traceback.format_exc(), classes=classes_of(type(error))))
         del self._going[id(run)]
+        self._alone.discard(id(run))
         self._ended(Settlement(run, assignment.started_at, outcome))
         if not self._going:
             self._idle.set()
@@ -165,9 +177,10 @@ class Runner:
 
     def hand_back_waiting(self) -> None:
         """Give up what has not begun."""
-        while self._waiting:
-            run, *_ = self._waiting.popleft()
-            self._ended(Settlement(run, None, Outcome.released()))
+        for queue in (self._waiting, self._suspects):
+            while queue:
+                run, *_ = queue.popleft()
+                self._ended(Settlement(run, None, Outcome.released()))
 
     async def finish(self, grace: timedelta) -> None:
         """Let what runs come to its end; hand back what has not by the end of the grace period."""
@@ -183,6 +196,7 @@ class Runner:
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
         self._waiting.clear()
+        self._suspects.clear()
         for going in self._going.values():
             going.stop(Ending.RELEASED)
 
