@@ -48,6 +48,7 @@ class Report:
             payload=self._digest,
             nonce=self._nonce,
             failed=failed,
+            isolated=not Worker.may_serve,
         )
 
 
@@ -64,3 +65,4 @@ async def _act(context: Context, payload: Any) -> None:
 
 for name in ("quick", "slow", "flaky", "stuck"):
     worker.task(_act, name=name)
+worker.task(_act, name="caged", isolation="process")

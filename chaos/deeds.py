@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from chaos.node import Node
@@ -25,6 +26,11 @@ CUTS: Final = 6
 UP_AGAIN: Final = 60.0
 SETTLE: Final = 2.0
 """Seconds that an API must have been ready before the other one is restarted, as every roll-out has it."""
+OUTLIVED: Final = 3.0
+"""Seconds more for which a supervisor stands still whose handlers must be gone: whoever is not is seen to live."""
+_CAPTIVE: Final = b"foliot.worker.child.inside"
+BEGINS: Final = 30.0
+"""Seconds within which some worker begins something in a process of its own."""
 LONG: Final = 20.0
 """Seconds of a stand-still: longer than a lease, whoever it is."""
 LONGEST: Final = 36.0
@@ -42,6 +48,7 @@ class Deeds:
         self._by_kind: dict[str, Callable[[str], Awaitable[None]]] = {
             "kill": self._kill,
             "stop": self._stop,
+            "stopSupervisor": self._stop_supervisor,
             "postgresKill": partial(self._postgres, "postgresKill"),
             "postgresStop": partial(self._postgres, "postgresStop"),
             **{mode.value: partial(self._wire, mode) for mode in (Mode.DELAY, Mode.STALL, Mode.HALF_OPEN, Mode.RESET)},
@@ -55,7 +62,7 @@ class Deeds:
         }
 
     async def do(self, kind: str, target: str) -> None:
-        if kind in {"rollingRestart", "misfire"}:
+        if kind in {"rollingRestart", "misfire", "stopSupervisor"}:  # they take turns by themselves
             await self._by_kind[kind](target)
             return
         async with self._turn[target]:
@@ -100,6 +107,38 @@ class Deeds:
             if pid and node.pid == pid:
                 os.kill(pid, signal.SIGCONT)
         self._note("stop", target, began, pid=pid)
+
+    async def _stop_supervisor(self, _: str) -> None:
+        """Stop whichever worker next begins something in a process of its own, and not that process.
+
+        When an attempt takes its process, the worker starts another one for the next: that shows.
+        """
+        known = {node.boot: captives(node.boot) for node in self._workers()}
+        struck: list[Node] = []
+
+        def begun() -> bool:
+            for node in self._workers():
+                now = captives(node.boot)
+                if known.get(node.boot) and now - known[node.boot]:
+                    struck.append(node)
+                known[node.boot] = now
+            return bool(struck)
+
+        if not await until(begun, BEGINS, 0.25):
+            return
+        node = struck[0]
+        async with self._turn[node.name]:
+            began, pid = time.time(), node.signal(signal.SIGSTOP)
+            try:
+                await self._until_overtaken(node)
+                await asyncio.sleep(OUTLIVED)
+            finally:
+                if pid and node.pid == pid:
+                    os.kill(pid, signal.SIGCONT)
+            self._note("stopSupervisor", node.name, began, pid=pid)
+
+    def _workers(self) -> list[Node]:
+        return [node for node in self._topology.nodes.values() if node.kind == "worker"]
 
     async def _misfire(self, _: str) -> None:
         """Nobody fires for longer than what still counts as on time."""
@@ -229,3 +268,14 @@ class Deeds:
                     await self._topology.ready()
                     await asyncio.sleep(SETTLE)
         self._note("rollingRestart", "all", began)
+
+
+def captives(boot: str) -> set[int]:
+    """The processes in which a worker runs, or will run, one attempt each."""
+    mark, found = f"CHAOS_BOOT={boot}".encode(), set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_captive = _CAPTIVE in (entry / "cmdline").read_bytes()
+            if is_captive and mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+    return found

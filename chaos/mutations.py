@@ -301,6 +301,14 @@ _FIRING_UNCOMPARED = Mutant(
     _SCHEDULERS,
     40.0,
 )
+_GUARDIAN_OFF = Mutant(
+    "guardian-off",
+    "the guard of a process of its own does not look at the lease",
+    (Edit("worker/child/guard.py", "if now >= self._leases[self._lease]:", "if now < 0:"),),
+    # Twice: whether somebody begins something in a process of its own meanwhile is a matter of chance.
+    [_burst((0.0, "stopSupervisor", "workers"), (15.0, "stopSupervisor", "workers"))],
+    75.0,
+)
 MUTANTS: Final = (
     _FENCE_OFF,
     _UNIQUE_OFF,
@@ -314,4 +322,5 @@ MUTANTS: Final = (
     _LEDGER_LIES,
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
+    _GUARDIAN_OFF,
 )

@@ -25,10 +25,9 @@ ALONE_IN: Final = {2: ("misfire", "schedulers"), 5: ("rollingRestart", "all")}
 """Bursts of a turn in which only this happens. Both silence all schedulers one way or another: a worker that is killed
 meanwhile is rightly found later, and how quickly workers are found is one of the numbers that we publish."""
 KINDS: Final = (
-    "kill", "stop", "postgresKill", "postgresStop", "delay", "stall", "reset", "halfOpen", "cutBeforeCommit",
-    "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart",
+    "kill", "stop", "stopSupervisor", "postgresKill", "postgresStop", "delay", "stall", "reset", "halfOpen",
+    "cutBeforeCommit", "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart",
 )  # fmt: skip
-NOT_YET: Final = {"stopSupervisor": "workers have no supervisor apart from their handlers yet"}
 
 
 class Strike(NamedTuple):
@@ -70,6 +69,7 @@ def deck(chance: random.Random) -> list[Strike]:
         Strike("postgresStop", "postgres"),
         Strike("diskFull", "postgres"),
         Strike("partition", ALONE),
+        Strike("stopSupervisor", "workers"),
     ]
     chance.shuffle(cards)
     return cards

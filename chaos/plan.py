@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ MOST_JOBS: Final = 10
 """Jobs that one client keeps alive at a time."""
 SLOWEST: Final = 2.0
 """Seconds that a handler takes at most, if nothing else is asked for."""
+LONG: Final = (19.5, 21.0)
+"""Seconds that a handler in a process of its own takes: longer than a lease, so that it would outlive one."""
 QUICKLY: Final = {"initial": "PT0.2S", "factor": 2.0, "max": "PT2S"}
 _CRONS: Final = (
     "*/2 * * * * *",
@@ -71,6 +73,9 @@ class Step(msgspec.Struct, frozen=True):
 
 class Planner:
     """The endless plan of one client."""
+
+    caged: ClassVar[float] = 0.09
+    """The share of single runs that have a process of their own: about two are under way all the time."""
 
     def __init__(self, seed: int, client: int, target: str, *, slowest: float = SLOWEST) -> None:
         self.tenant, self.role = CLIENTS[client]
@@ -146,6 +151,9 @@ class Planner:
         if kind == "backfillJob" and self._jobs[job] not in {"cron", "every"}:
             kind = "runJob"
         match kind:
+            case "createRun" if self.caged and dice.random() < self.caged:
+                payload = {**self._payload(), "slow": round(dice.uniform(*LONG), 2), "fail": 0}
+                return Step(kind, pause, body={"handler": "caged", "payload": payload}, key=self._key(), expected=1)
             case "createRun":
                 run, well = self._act(http=0.3)
                 if dice.random() < 0.3:

@@ -82,6 +82,8 @@ class Effect(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One per attempt begun: tells two starts of the same attempt apart."""
     failed: bool = False
     """On `end`: the handler is about to report failure, on purpose."""
+    isolated: bool = False
+    """The handler has a process of its own."""
 
 
 class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):

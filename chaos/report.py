@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from chaos import figures, published
-from chaos.nemesis import NOT_YET
 from chaos.records import Evidence
 from chaos.run import Done
 from chaos.svg import lateness_over_time
@@ -29,7 +28,7 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict
         "kinds": dict(sorted(Counter(operation.kind for operation in evidence.operations).items())),
         "effects": len(evidence.effects),
         "faults": dict(sorted(Counter(fault.kind for fault in evidence.faults).items())),
-        "notPossibleHere": {**done.lacking, **NOT_YET},
+        "notPossibleHere": dict(done.lacking),
         "neverHappened": done.unused,
         "lateness": figures.split_lateness(evidence),
         "recovery": figures.recovery(evidence),

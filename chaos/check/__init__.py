@@ -17,6 +17,7 @@ from chaos.check.executions import (
 )
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.guardian import outlived
 from chaos.check.history import (
     disordered_times,
     false_answers,
@@ -51,6 +52,7 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     zombie_write,
     unexplained_duplicate,
     at_most_once_broken,
+    outlived,
     early_start,
     wrong_tenant,
     false_status,

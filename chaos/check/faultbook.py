@@ -43,6 +43,10 @@ class FaultBook:
         own = self._some if worker is None else self._by_worker.get(worker, [])
         return self._any(own, start, end) or self._any(self._everybody, start, end)
 
+    def upon(self, worker: str | None) -> list[Fault]:
+        """What happened to this worker."""
+        return [] if worker is None else self._by_worker.get(worker, [])
+
     def near(self, start: float, end: float, after: float) -> bool:
         """Whether any fault, or the time `after` it, touches [start, end]."""
         return any(fault.began <= end and fault.ended + after >= start for fault in self.all)

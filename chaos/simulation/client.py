@@ -32,6 +32,8 @@ CHOSEN: Final = (0, 2, 4)
 class SmallPlanner(Planner):
     """As under real chaos, in smaller bites."""
 
+    caged = 0.0  # there are no processes here
+
     def _act(self, *, http: float) -> tuple[dict[str, Any], int]:
         run, well = super()._act(http=http)
         if self._chance.random() < 0.3:

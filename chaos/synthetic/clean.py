@@ -136,6 +136,7 @@ def _under_faults(world: World) -> None:
             submit(world, began - world.between(0.5, 1), Plan(takes=world.between(4, 8), slot=slot, http=http))
         submit(world, began - 0.35, Plan(takes=8, slot=slot, at_most_once=fault.kind == "kill"))
         submit(world, began - 0.24, Plan(takes=0.5, slot=slot))
+        submit(world, began - 0.4, Plan(takes=20, slot=slot, isolated=True))
 
 
 def _limits(world: World) -> None:

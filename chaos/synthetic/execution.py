@@ -18,6 +18,7 @@ class Plan(NamedTuple):
     key: str | None = None
     at_most_once: bool = False
     slot: int | None = None
+    isolated: bool = False
 
 
 class Ended(NamedTuple):
@@ -79,6 +80,7 @@ def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: 
         "worker": "" if plan.http else boot,
         "nonce": nonce,
         "concurrency_key": plan.key,
+        "isolated": plan.isolated,
     }
 
     def on_record(status: str, ended: float) -> None:
@@ -128,7 +130,7 @@ def _interrupted(
         return "failed", reaped
     if fault.began - began > 0.05:  # sooner than that it had not been noted that it began
         on_record("lost", reaped)
-    if fault.kind == "stop" and plan.key is None:
+    if fault.kind == "stop" and plan.key is None and not plan.isolated:
         world.effect(Phase.END, fault.ended + 0.2, run, **told)  # a zombie: what it reports is not taken
     return "again", reaped + world.between(0.05, 1)
 

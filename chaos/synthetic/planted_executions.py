@@ -157,6 +157,16 @@ def _(it: Surgery) -> None:
     it.add(end)
 
 
+@plant("S9 outlived")
+def _(it: Surgery) -> None:
+    """Nobody ended what a stopped worker had begun in a process of its own."""
+    stop = next(fault for fault in it.evidence.faults if fault.kind == "stop")
+    begun = next(each for each in it.evidence.effects if each.isolated and each.worker in stop.workers)
+    beat = copy.copy(begun)
+    beat.phase, beat.at = Phase.BEAT, stop.ended - 1
+    it.add(beat)
+
+
 @plant("S9 overlap")
 def _(it: Surgery) -> None:
     """A run of an exclusive job was still going when the next one began."""

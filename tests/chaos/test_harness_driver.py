@@ -180,7 +180,7 @@ def test_ten_minutes_see_every_kind_of_fault_and_quiet_between_bursts(seed: int)
     bursts = plan(seed, 600)
     struck = [strike for burst in bursts for _, strike in burst.strikes]
     assert {strike.kind for strike in struck} == {*KINDS, "misfire"}
-    assert {strike.target for strike in struck} - {"postgres", "all", "schedulers"} <= set(NODES)
+    assert {strike.target for strike in struck} - {"postgres", "all", "schedulers", "workers"} <= set(NODES)
     assert all(burst.quiet >= QUIET for burst in bursts[1:])
     for burst in bursts:
         names = {strike.target for _, strike in burst.strikes}

@@ -44,7 +44,7 @@ def test_every_strike_is_possible():
             for after, strike in burst.strikes:
                 assert burst.quiet + after < mutant.seconds
                 assert strike.kind in deeds._by_kind
-                assert strike.target in {*deeds._turn, "schedulers"}
+                assert strike.target in {*deeds._turn, "schedulers", "workers"}
 
 
 def test_who_crashed_or_never_began_is_named(tmp_path: Path):

@@ -1,15 +1,22 @@
 """The worker as applications write it: names, schedules, and what is wrong with them."""
 
 import asyncio
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 import pytest
 import structlog
 
 from foliot import Context, Worker
-from foliot.cli.serve_worker import _declare
-from foliot.domain.errors import InvalidField
+from foliot.cli.compose import CannotStart
+from foliot.cli.serve_worker import _alone, _declare
+from foliot.domain.errors import FoliotError, InvalidField
+from foliot.sdk.apps import load_app, reference_of
+from foliot.worker.child.nursery import open_nursery
 from sdk.serving import Served
+from worker import captive
 from world import World
 
 
@@ -81,6 +88,47 @@ def test_long_names_have_keys_of_their_own():
     keys = [worker.tasks[name].key for name in names]
     assert keys[0] != keys[1]
     assert all(len(key) <= 63 for key in keys)
+
+
+def test_isolation_is_process_or_nothing():
+    worker = Worker()
+    worker.task(isolation="process")(refresh)
+    assert worker.tasks["refresh"].is_isolated
+    with pytest.raises(InvalidField, match='use isolation="process", or leave it out'):
+        Worker().task(isolation="thread")(refresh)
+
+
+def test_a_worker_is_found_under_the_name_that_another_process_would_use(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    assert reference_of(Worker()) is None
+    assert reference_of(captive.worker) == "worker.captive:worker"
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert load_app("worker.captive:worker") is captive.worker
+    program = ModuleType("__main__")
+    program.app = Worker()
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    assert reference_of(program.app) is None  # typed in, or read from a pipe
+    program.__file__ = str(tmp_path / "apps" / "shop.py")
+    assert reference_of(program.app) is None  # not on the path
+    sys.path.insert(0, str(tmp_path / "apps"))
+    assert reference_of(program.app) == "shop:app"
+    program.__spec__ = ModuleSpec("shop.__main__", None)
+    assert reference_of(program.app) == "shop.__main__:app"
+
+
+def test_a_module_that_serves_when_it_is_imported_is_told_how_not_to(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Worker, "may_serve", False)
+    with pytest.raises(FoliotError, match="under `if __name__"):
+        Worker().run()
+
+
+async def test_a_function_that_no_other_process_can_find_keeps_its_worker_from_starting():
+    worker = Worker()
+    worker.task(isolation="process")(refresh)
+    async with open_nursery() as nursery:
+        with pytest.raises(
+            CannotStart, match=r"'refresh' shall run in a process of its own.*foliot worker module:worker"
+        ):
+            await _alone(worker, nursery)
 
 
 async def test_schedules_are_declared_by_key_when_a_worker_starts(

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from foliot.domain.outcome import Ending
+from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
+from foliot.domain.suspicion import CRASHES_ALLOWED
 from foliot.services import reap
 from foliot.services.reap import Reaper
 from foliot.store import fleet
@@ -24,7 +25,7 @@ async def test_runs_of_a_dead_worker_that_had_not_begun_return_and_spend_no_atte
     assert await fleet.reap(dead.line) == Reaped(claims=1, returned=3, dead=0)
     again = await (await world.worker()).claim()
     assert sorted(run.id for run in again) == ids
-    assert {(run.attempt, run.deaths) for run in again} == {(0, 0)}
+    assert {(run.attempt, run.deaths) for run in again} == {(0, -1)}, "one of them may be to blame"
     assert await world.count("history") == 0
 
 
@@ -39,6 +40,43 @@ async def test_a_run_that_had_begun_counts_a_lost_attempt_and_a_death(world: Wor
     assert (again.attempt, again.deaths) == (1, 1)
     (row,) = await world.sql("SELECT run, attempt, ending, state, worker, fence FROM history")
     assert tuple(row) == (run, 1, Ending.LOST, State.READY, dead.id, taken[0].fence)
+
+
+async def test_a_mark_that_was_only_a_guess_gives_way_to_a_death_and_a_death_stays(world: World):
+    await world.submit()
+    marks = []
+    for begins in (False, False, True, False, True):
+        worker = await world.worker()
+        taken = await worker.claim()
+        if begins:
+            await worker.note_started(taken)
+        await worker.die()
+        await fleet.reap(worker.line)
+        marks.append(await world.value("SELECT deaths FROM run WHERE id > 0"))
+    assert marks == [-1, -1, 1, 1, 2]
+    assert await world.value("SELECT attempt FROM run WHERE id > 0") == 2
+
+
+async def test_a_run_that_kills_its_own_process_is_quarantined_the_third_time(world: World):
+    await world.submit()
+    worker = await world.worker()
+    for crashes in range(1, CRASHES_ALLOWED + 1):
+        taken = await worker.claim()
+        assert [run.deaths for run in taken] == [crashes - 1]
+        lost = Outcome.again(Ending.LOST, "its process was killed by SIGSEGV", timedelta())
+        assert await worker.conclude(taken, lost) == 1
+        await world.promoter.run_once()
+    (letter,) = await world.sql("SELECT attempt, error FROM dead_letter")
+    assert letter["attempt"] == CRASHES_ALLOWED
+    said = "it killed its process 3 times while running alone; the last time, its process was killed by SIGSEGV"
+    assert letter["error"] == f"quarantined: {said}"
+    endings = await world.sql("SELECT ending, state FROM history ORDER BY attempt")
+    assert [tuple(row) for row in endings] == [
+        (Ending.LOST, State.SCHEDULED),
+        (Ending.LOST, State.SCHEDULED),
+        (Ending.LOST, State.DEAD),
+    ]
+    assert await world.count("run") == 0
 
 
 async def test_a_run_under_which_too_many_workers_died_becomes_a_dead_letter(world: World):

@@ -67,12 +67,12 @@ class MemoryCarrier:
         self.runs = list(runs)
         self.spec = spec or function_spec()
         self.settled: list[Settlement] = []
+        self.begun: list[int] = []
         self.forgotten: list[int] = []
         self.asked: list[int] = []
         self.numbers: list[int] = []
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
-        self.noted: list[int] = []
         self.beats = 0
         self.is_dead = False
         self.broken: BaseException | None = None
@@ -133,7 +133,7 @@ class MemoryCarrier:
 
     async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
         self._reach()
-        self.noted += [run.id for run, _ in begun]
+        self.begun += [run.id for run, _ in begun]
         return {(run.id, run.fence) for run, _ in begun if run.id not in self.lost}
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:

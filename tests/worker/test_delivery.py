@@ -56,7 +56,7 @@ async def test_an_at_most_once_handler_begins_when_the_database_knows_and_not_be
     assert bench.runner.something_to_mark.is_set()
     assert await bench.starts.run_once() == 3  # one statement for all of them
     await eventually(lambda: len(gate.begun) == 4)
-    assert bench.carrier.noted == [run.id for run in once] == gate.begun[1:]
+    assert bench.carrier.begun == [run.id for run in once] == gate.begun[1:]
     bench.now = 1.0
     assert [run.id for run, _ in bench.runner.look()] == [plain.id]  # the others have been told of
     gate.opened.set()

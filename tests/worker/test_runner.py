@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from foliot.domain.errorclass import RetryRule
-from foliot.domain.outcome import Ending, Failure, Snoozed
+from foliot.domain.outcome import Ending, Failure, Outcome, Snoozed
 from foliot.domain.states import Event
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
 from foliot.worker.executor import Assignment, Executor
-from foliot.worker.runner import Runner
+from foliot.worker.runner import ALONE_AT_ONCE, Runner
 from worker.making import PATIENCE, Gate, claimed, event, eventually, function_spec
 
 Handler = Callable[[Assignment], Awaitable[Failure | None]]
@@ -133,6 +133,47 @@ async def test_a_snooze_spends_nothing_and_a_rule_speaks_of_kinds(bench: Bench):
     assert (told[later.id].event, told[later.id].delay) == (Event.SNOOZED, timedelta(minutes=5))
     assert "\0" not in told[later.id].error
     assert (told[never.id].event, told[never.id].error_class) == (Event.DIED, "ValueError")
+
+
+async def test_few_run_alone_at_once_and_nobody_waits_for_them():
+    bench, suspects, others = Bench(concurrency=10), Gate(), Gate()
+    for _ in range(3 * ALONE_AT_ONCE):
+        bench.runner.add(claimed(deaths=2), function_spec(), "report", suspects.executor, alone=True)
+    for _ in range(20):
+        bench.add(others.executor)
+    await eventually(lambda: len(others.begun) == 10 - ALONE_AT_ONCE)
+    assert bench.runner.waiting == 3 * ALONE_AT_ONCE + 20 - 10
+    others.opened.set()
+    await eventually(lambda: len(others.begun) == 20)
+    suspects.opened.set()
+    await bench.idle()
+    assert suspects.most == ALONE_AT_ONCE
+    assert len(bench.ended) == 3 * ALONE_AT_ONCE + 20
+
+
+async def test_suspects_that_wait_are_handed_back_too():
+    bench, gate = Bench(), Gate()
+    for _ in range(ALONE_AT_ONCE + 2):
+        bench.runner.add(claimed(deaths=2), function_spec(), "report", gate.executor, alone=True)
+    bench.runner.hand_back_waiting()
+    assert [each.outcome.ending for each in bench.ended] == [Ending.RELEASED] * 2
+    gate.opened.set()
+    await bench.idle()
+
+
+async def test_what_is_lost_is_tried_again_without_a_retry_and_what_stood_still_is_handed_back(bench: Bench):
+    async def lose(_: Assignment) -> Failure:
+        return Failure("killed by SIGSEGV", ending=Ending.LOST)
+
+    async def lapse(_: Assignment) -> Failure:
+        return Failure("stood still", ending=Ending.RELEASED)
+
+    lost = bench.add(lose, claimed(attempt=3, deaths=2), max_retries=0)
+    lapsed = bench.add(lapse, max_retries=0)
+    await bench.idle()
+    told = {each.run.id: each.outcome for each in bench.ended}
+    assert (told[lost.id].ending, told[lost.id].event) == (Ending.LOST, Event.RETRIED)
+    assert told[lapsed.id] == Outcome.released()
 
 
 async def test_what_is_past_its_deadline_is_stopped_and_tried_again(bench: Bench):

@@ -1,8 +1,5 @@
 """`foliot api`, `foliot scheduler`, `foliot worker`."""
 
-import importlib
-import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -93,27 +90,13 @@ def worker(
 
 
 def load_app(name: str) -> "Worker":
-    """Import MODULE and find its Worker; the current folder is on the path, as for `python -m`."""
-    from foliot.sdk.worker import Worker
+    """The Worker that MODULE:WORKER names."""
+    from foliot.domain.errors import InvalidField
+    from foliot.sdk import apps
 
-    module, _, attribute = name.partition(":")
-    attribute = attribute or "worker"
-    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
-        raise _bad(f"{name!r} does not look like module:worker")
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds strings
     try:
-        imported = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the module is there, but not what it imports: its own traceback says most
-        raise _bad(f"there is no module {error.name!r} here") from None
-    found = getattr(imported, attribute, None)
-    if found is None:
-        raise _bad(f"{module!r} has no {attribute!r}")
-    if not isinstance(found, Worker):
-        raise _bad(f"{name!r} is a {type(found).__name__}, not a foliot.Worker")
-    return found
-
-
-def _bad(message: str) -> click.BadParameter:
-    return click.BadParameter(message, param_hint="MODULE:WORKER")
+        return apps.load_app(name)
+    except InvalidField as error:
+        if error.field != "app":
+            raise  # something within it, which says so itself
+        raise click.BadParameter(error.message, param_hint="MODULE:WORKER") from None

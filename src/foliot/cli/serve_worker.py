@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from foliot import __version__
-from foliot.cli.compose import dsn_of, open_database
+from foliot.cli.compose import CannotStart, dsn_of, open_database
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
 from foliot.domain.scaling import Bounds
@@ -21,10 +21,13 @@ from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
+from foliot.sdk.apps import reference_of
 from foliot.store.database import Line
 from foliot.store.effects import Effects
 from foliot.store.fleet import About
+from foliot.worker.alone import Alone
 from foliot.worker.carrier import SqlCarrier
+from foliot.worker.child.nursery import Nursery, open_nursery
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.process import WorkerOptions, WorkerProcess, new_worker_id
@@ -47,26 +50,40 @@ async def _worker(settings: Settings, app: Worker, app_name: str | None, stop: a
     async with open_database(settings, stop, size=1):
         pass  # it is there and fit for use; the worker has its own three connections
     worker = new_worker_id()
-    functions = {name: task.function for name, task in app.tasks.items()}
-    async with open_session(app.concurrency) as session, background(_declare(app, stop)):
+    functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
+    async with (
+        open_session(app.concurrency) as session,
+        background(_declare(app, stop)),
+        open_nursery() as nursery,
+    ):
+        alone = await _alone(app, nursery)
         with ExitStack() as stack:
             threads = ThreadPoolExecutor(min(app.concurrency, 64), thread_name_prefix="handler")
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
             stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+            if alone is not None:
+                stack.callback(alone.close)
             by_group: dict[str, Executor] = {"http": http_executor(session)}
             effects = Effects(dsn_of(settings), worker, settings.handler_connections)
             served = function_executors(functions, threads, effects)
             by_group |= {f"fn:{name}": each for name, each in served.items()}
+            suspects: dict[str, Executor] = {}
+            if alone is not None:
+                by_group |= {f"fn:{name}": alone.isolated for name, task in app.tasks.items() if task.is_isolated}
+                suspects = {f"fn:{name}": alone.suspect for name in functions}
 
             def executors(spec: Spec) -> Executor | None:
                 return by_group.get(spec.handler.group)
+
+            def suspicious(spec: Spec) -> Executor | None:
+                return suspects.get(spec.handler.group)
 
             options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
             about = About(socket.gethostname(), os.getpid(), __version__, app_name, app.concurrency)
             name = f"{about.host}:{about.pid}"
             carrier = SqlCarrier(partial(Line, dsn_of(settings)), worker, name, about)
             ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
-            process = WorkerProcess(carrier, executors, options)
+            process = WorkerProcess(carrier, executors, options, alone=suspicious, held=nursery.hold)
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             try:
                 await process.run(stop, ready)
@@ -74,6 +91,22 @@ async def _worker(settings: Settings, app: Worker, app_name: str | None, stop: a
                 await effects.close()
             if process.is_draining and not stop.is_set():
                 raise Drained
+
+
+async def _alone(app: Worker, nursery: Nursery) -> Alone | None:
+    """What runs functions in processes of their own; nothing if no other process could find them."""
+    reference = reference_of(app)
+    isolated = [name for name, task in app.tasks.items() if task.is_isolated]
+    if reference is None:
+        if isolated:
+            raise CannotStart(
+                f"{isolated[0]!r} shall run in a process of its own, and no other process can find its worker",
+                "make the worker a global of a module, and start it with `foliot worker module:worker`",
+            )
+        return None
+    alone = Alone(nursery, reference, spare=bool(isolated))
+    await alone.stock()
+    return alone
 
 
 async def _declare(app: Worker, stop: asyncio.Event) -> None:

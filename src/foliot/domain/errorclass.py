@@ -13,6 +13,8 @@ TIMEOUT: Final = "timeout"
 """The attempt ran past its time-out."""
 LOST: Final = "lost"
 """The worker died under the attempt. No rule speaks of it: it is no failure of the handler's."""
+CRASHED: Final = "crashed"
+"""The process of the attempt's own was killed, or ended without an answer."""
 MOST_RULES: Final = 20
 MOST_NAMES: Final = 20
 """In one rule."""

@@ -8,7 +8,7 @@ from typing import Final, Self
 import msgspec
 
 from foliot.domain.errorclass import RetryRule, first_match
-from foliot.domain.retry import Again, Backoff, Stop, decide
+from foliot.domain.retry import Again, Backoff, Stop, decide, delay
 from foliot.domain.states import TRANSITIONS, Event, State
 
 LONGEST_ERROR: Final = 8_192
@@ -117,8 +117,14 @@ def judge(
 ) -> Outcome:
     """Retry or dead letter: `failures` counts the failed attempts of the run, this one included.
 
-    Of the rules the first that names the failure decides, also about what would be permanent without one.
+    Of the rules the first that names the failure decides, also about what would be permanent without one. What was lost
+    is tried again without using up a retry: how often, the store says, which knows how often it was.
     """
+    kind = failure.classes[0] if failure.classes else None
+    if failure.ending is Ending.RELEASED:
+        return Outcome.released()
+    if failure.ending is Ending.LOST:
+        return Outcome.again(Ending.LOST, failure.error, delay(backoff, max(failures, 1), chance), kind)
     rule = first_match(rules, failure.classes) if rules else None
     verdict = decide(
         failures=failures,
@@ -128,9 +134,8 @@ def judge(
         retry_after=failure.retry_after,
         chance=chance,
     )
-    kind = failure.classes[0] if failure.classes else None
     match verdict:
-        case Again(delay=delay):
-            return Outcome.again(failure.ending, failure.error, delay, kind)
+        case Again(delay=wait):
+            return Outcome.again(failure.ending, failure.error, wait, kind)
         case Stop():
             return Outcome.dead(failure.ending, failure.error, kind)

@@ -4,12 +4,12 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 import structlog
 
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import FoliotError, InvalidField
 from foliot.domain.fairness import weigh
 from foliot.domain.spec import FUNCTION_NAME
 from foliot.sdk.calls import put_job
@@ -26,10 +26,14 @@ _LONGEST_KEY = 63
 class Task:
     """A function that runs can name, and the schedule it declares for itself."""
 
-    def __init__(self, name: str, function: Callable[..., Any], fields: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], fields: dict[str, Any], *, is_isolated: bool = False
+    ) -> None:
         self.name = name
         self.function = function
         self.fields = fields
+        self.is_isolated = is_isolated
+        """Each attempt runs in a process of its own."""
 
     @property
     def is_scheduled(self) -> bool:
@@ -52,6 +56,9 @@ class Worker:
     in each process; `processes` is a number, "auto" for one per core, or a range such as "1..8".
     """
 
+    may_serve: ClassVar[bool] = True
+    """False in a process that was started to run one function: it imports the application, and must not serve it."""
+
     def __init__(
         self,
         *,
@@ -63,6 +70,8 @@ class Worker:
         self.concurrency = concurrency
         self.processes = processes
         self.tasks: dict[str, Task] = {}
+        self.reference: str | None = None
+        """`module:worker`, by which another process finds it; set by whoever loaded it by that name."""
 
     def task(
         self,
@@ -73,10 +82,13 @@ class Worker:
         every: Any = None,
         rrule: str | None = None,
         when: str | None = None,
+        isolation: Literal["process"] | None = None,
         **fields: Any,
     ) -> Any:
         """Register a function `(ctx, payload)`. With `cron`, `every`, `rrule` or `when` it also gets a job.
 
+        With `isolation="process"` each attempt has a process of its own, which is killed, with everything it started,
+        when its time is up, when the worker must give it back, or when the worker is stopped or dies.
         The job has a key of its own and is kept up to date. What is wrong with a schedule is told here, not when the
         worker starts.
         """
@@ -88,9 +100,13 @@ class Worker:
                 raise InvalidField("name", f"{chosen!r} cannot name a function", hint)
             if chosen in self.tasks:
                 raise InvalidField("name", f"two functions are called {chosen!r}", "give one of them another name")
+            if isolation not in {None, "process"}:
+                hint = 'use isolation="process", or leave it out'
+                raise InvalidField("isolation", f"there is no {isolation!r}", hint)
             _check_signature(chosen, function)
             schedule = {"cron_expression": cron, "every": every, "rrule": rrule, "when": when, **fields}
-            task = Task(chosen, function, {k: v for k, v in schedule.items() if v is not None})
+            given = {k: v for k, v in schedule.items() if v is not None}
+            task = Task(chosen, function, given, is_isolated=isolation == "process")
             _check_schedule(task)
             self.tasks[chosen] = task
             return function
@@ -99,6 +115,11 @@ class Worker:
 
     def run(self) -> None:
         """Serve until interrupted, as `foliot worker` would."""
+        if not self.may_serve:
+            raise FoliotError(
+                "worker.run() was called while the module was imported to run one of its functions",
+                'call it under `if __name__ == "__main__":`',
+            )
         from foliot.cli.serve_worker import serve_worker  # noqa: PLC0415 - the one late import: the cli wires processes
 
         serve_worker(self)

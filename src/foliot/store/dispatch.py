@@ -10,6 +10,7 @@ import msgspec
 from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import Block, mint
 from foliot.domain.outcome import Outcome
+from foliot.domain.suspicion import deaths
 from foliot.store.database import Database, Line
 
 LARGEST_CLAIM = 800
@@ -92,7 +93,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     @property
     def failures(self) -> int:
         """Attempts that count against the retries: none from before a replay, and none that a worker's death ended."""
-        return self.attempt - self.deaths - (self.forgiven or 0)
+        return self.attempt - deaths(self.deaths) - (self.forgiven or 0)
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

@@ -9,8 +9,9 @@ from foliot.store.database import Line
 
 LEASE = timedelta(seconds=15)
 HEARTBEAT = timedelta(seconds=5)
-DEATHS_ALLOWED = 5
-"""A run under which that many workers died is not given to another one."""
+DEATHS_ALLOWED = 20
+"""A run under which that many workers died is not given to another one. Whoever kills workers runs alone long before
+that (`domain.suspicion`): this is for machines that die by themselves, again and again."""
 
 
 class About(NamedTuple):

@@ -16,6 +16,7 @@ from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Portion, Shares
+from foliot.worker.wary import Wary
 
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
@@ -46,12 +47,14 @@ class Claimer:
         runner: Runner,
         settler: Settler,
         concurrency: int,
+        wary: Wary,
     ) -> None:
         self._carrier = carrier
         self._executors = executors
         self._runner = runner
         self._settler = settler
         self._concurrency = concurrency
+        self._wary = wary
         self._marks = Marks(shares.lanes)
         self._shares = shares
         self._specs: dict[int, tuple[StoredSpec, Executor | None]] = {}
@@ -138,7 +141,11 @@ class Claimer:
                     self._shun(stored)
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
-            self._runner.add(run, stored.spec, name, executor)
+            if run.deaths:
+                executor, alone = self._wary.executor(run, stored.spec, executor)
+                self._runner.add(run, stored.spec, name, executor, alone=alone)
+            else:
+                self._runner.add(run, stored.spec, name, executor)
         for lane, (low, high) in seen.items():
             self._marks.saw(lane, low, high)
 

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor as Threads
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -29,16 +30,21 @@ _CALLERS: Final = frozenset({__file__, inspect.getfile(ThreadPoolExecutor)})
 
 
 def function_executors(
-    functions: Mapping[str, Function], threads: ThreadPoolExecutor, effects: Effects | None = None
+    functions: Mapping[str, Function], threads: Threads, effects: Effects | None = None
 ) -> dict[str, Executor]:
     """One executor per function, by name. Without `effects` handlers have no transactions."""
     return {name: _executor(function, threads, effects) for name, function in functions.items()}
 
 
-def _executor(function: Function, threads: ThreadPoolExecutor, effects: Effects | None) -> Executor:
+def is_coroutine_function(function: Function) -> bool:
+    """Also of an object that is called like one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _executor(function: Function, threads: Threads, effects: Effects | None) -> Executor:
     call: Callable[[Context, Any], Awaitable[Any]]
     begin: Begin
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
+    if is_coroutine_function(function):
         call, begin = function, _AT_A_DISTANCE if effects is None else partial(_begin, effects)
     else:
         call, begin = _in_thread(function, threads), _IN_A_THREAD
@@ -83,7 +89,7 @@ def _begin(
     return effects.transaction(success, assignment.spec.timeout, isolation)
 
 
-def _in_thread(function: Function, threads: ThreadPoolExecutor) -> Callable[[Context, Any], Awaitable[Any]]:
+def _in_thread(function: Function, threads: Threads) -> Callable[[Context, Any], Awaitable[Any]]:
     def call(context: Context, payload: Any) -> Any:
         try:
             return function(context, payload)

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +17,7 @@ from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
 from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
-from foliot.store.dispatch import Settlement
+from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import HEARTBEAT, LEASE
 from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
@@ -27,6 +27,7 @@ from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
 from foliot.worker.starts import Starts
+from foliot.worker.wary import Wary
 
 log = structlog.get_logger("worker")
 
@@ -67,9 +68,15 @@ class WorkerProcess:
         chance: Chance | None = None,
         clock: Steady = steady,
         wall: Wall = wall,
+        *,
+        alone: Executors = lambda _: None,
+        held: Callable[[float], None] = lambda _: None,
     ) -> None:
+        """`alone` runs what is under suspicion in a process of its own; `held` hears until when the lease is ours."""
         self._carrier = carrier
         self._executors = executors
+        self._alone = alone
+        self._held = held
         self._options = options
         self._chance = chance or fair()
         self._clock = clock
@@ -104,7 +111,13 @@ class WorkerProcess:
                 return
             shares = Shares(lanes, self._options.queues)
             claimer = Claimer(
-                self._carrier, shares, self._executors, self._runner, self._settler, self._options.concurrency
+                self._carrier,
+                shares,
+                self._executors,
+                self._runner,
+                self._settler,
+                self._options.concurrency,
+                Wary(self._note_first, self._alone),
             )
             ready()
             async with asyncio.TaskGroup() as group:
@@ -175,6 +188,13 @@ class WorkerProcess:
             await any_of(self._done, self._runner.something_to_mark, self._starts.something)
             await self._persist(self._starts.run_once, self._done)
 
+    async def _note_first(self, begun: list[tuple[Claimed, datetime]]) -> None:
+        async def note() -> int:
+            await self._carrier.note_started(begun)
+            return len(begun)
+
+        await self._persist(note, self._done)
+
     async def _beat(self, claimer: Claimer) -> None:
         while not self._done.is_set():
             self._in_doubt.clear()
@@ -198,6 +218,7 @@ class WorkerProcess:
     def _hold(self, lease_ends: float) -> None:
         self._lease_ends = lease_ends
         self._runner.hold_until(lease_ends - _MARGIN * self._options.lease.total_seconds())
+        self._held(lease_ends)
 
     async def _tell_what_is_late(self) -> None:
         """What our handlers did while we were out of reach is kept for people, if it cannot count any more."""

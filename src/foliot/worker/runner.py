@@ -22,6 +22,9 @@ from foliot.worker.executor import Assignment, Executor
 BLINK: Final = timedelta(milliseconds=50)
 """Handlers that take longer are noted in the database; deadlines are looked at this often."""
 
+ALONE_AT_ONCE: Final = 4
+"""Runs that are under way each in a process of its own because they are suspects: each is as big as the application."""
+
 LAST_WORDS: Final = timedelta(seconds=3)
 """How long a handler that was told to stop may take to clean up."""
 _TAKEN_OVER: Final = "its worker lost the run"
@@ -69,6 +72,8 @@ class Runner:
         self._clock = clock
         self._wall = wall
         self._waiting: deque[Waiting] = deque()
+        self._suspects: deque[Waiting] = deque()
+        self._alone: set[int] = set()
         self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
         # At-most-once, in a place of their own: they begin as soon as the database knows that they do.
         self._marking: dict[int, Waiting] = {}
@@ -81,15 +86,16 @@ class Runner:
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._suspects)
 
     @property
     def going(self) -> int:
         """Handlers under way, or about to be."""
         return len(self._going) + len(self._marking)
 
-    def add(self, run: Claimed, spec: Spec, name: str, executor: Executor) -> None:
-        self._waiting.append((run, spec, name, executor))
+    def add(self, run: Claimed, spec: Spec, name: str, executor: Executor, *, alone: bool = False) -> None:
+        """Of those to be run `alone`, only a few are under way at once; nobody else waits for them."""
+        (self._suspects if alone else self._waiting).append((run, spec, name, executor))
         self._start_next()
 
     def hold_until(self, instant: float) -> None:
@@ -98,11 +104,16 @@ class Runner:
         self._start_next()
 
     def _start_next(self) -> None:
-        while self._waiting and len(self._going) + len(self._marking) < self._concurrency:
+        while self.going < self._concurrency:
+            queue = self._suspects if self._suspects and len(self._alone) < ALONE_AT_ONCE else self._waiting
+            if not queue:
+                return
             now = self._clock()
             if now >= self._held_until:  # cut off, or stood still, for almost a lease: others may soon take over
                 return
-            waiting = self._waiting.popleft()
+            waiting = queue.popleft()
+            if queue is self._suspects:
+                self._alone.add(id(waiting[0]))
             if waiting[1].is_at_most_once:
                 self._marking[id(waiting[0])] = waiting
                 self.something_to_mark.set()
@@ -135,7 +146,7 @@ class Runner:
                 self._begin(waiting, now)
                 self._going[id(run)].noted = True
             else:
-                self._ended(Settlement(run, None, Outcome.released()))
+                self._hand_back(run)
         self._start_next()
 
     async def _run(self, assignment: Assignment, executor: Executor) -> None:
@@ -148,6 +159,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             outcome = self._not_done(assignment, Failure(traceback.format_exc(), classes=classes_of(type(error))))
         del self._going[id(run)]
+        self._alone.discard(id(run))
         self._ended(Settlement(run, assignment.started_at, outcome))
         if not self._going:
             self._idle.set()
@@ -220,22 +232,22 @@ class Runner:
 
     def hand_back_waiting(self, which: Callable[[Claimed], bool] = lambda _: True) -> None:
         """Give up what has not begun, all of it or some."""
-        marking, self._marking = self._marking, {}
-        waiting, self._waiting = self._waiting, deque()
-        for name, each in marking.items():
-            if not which(each[0]):
-                self._marking[name] = each
-        for each in waiting:
-            if not which(each[0]):
-                self._waiting.append(each)
-        for run, *_ in (*marking.values(), *waiting):
-            if which(run):
-                self._ended(Settlement(run, None, Outcome.released()))
+        unbegun = [run for run, *_ in (*self._marking.values(), *self._waiting, *self._suspects) if which(run)]
+        given_up = set(map(id, unbegun))
+        self._marking = {name: each for name, each in self._marking.items() if name not in given_up}
+        self._waiting = deque(each for each in self._waiting if id(each[0]) not in given_up)
+        self._suspects = deque(each for each in self._suspects if id(each[0]) not in given_up)
+        for run in unbegun:
+            self._hand_back(run)
+
+    def _hand_back(self, run: Claimed) -> None:
+        self._alone.discard(id(run))
+        self._ended(Settlement(run, None, Outcome.released()))
 
     def in_hand(self) -> Iterator[Claimed]:
         """What runs, and what waits here for its turn."""
         yield from (going.assignment.run for going in self._going.values())
-        yield from (run for run, *_ in (*self._marking.values(), *self._waiting))
+        yield from (run for run, *_ in (*self._marking.values(), *self._waiting, *self._suspects))
 
     async def drain(self, stop: asyncio.Event) -> None:
         """Give up what has not begun and let the rest come to its end, however long that takes, or until `stop`."""
@@ -257,6 +269,7 @@ class Runner:
         """Stop everything at once: the lease is lost, and others may be running the same."""
         self._waiting.clear()
         self._marking.clear()
+        self._suspects.clear()
         for going in self._going.values():
             going.stop(Ending.RELEASED, _TAKEN_OVER)
 

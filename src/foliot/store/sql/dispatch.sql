@@ -93,7 +93,8 @@ SELECT count(*) FROM written
 -- Every other ending (7 snoozed, 8 released: no attempt is spent). Each run that stays gets fence = this claim, so that
 -- the claim covers it no more: a late writer cannot tell a retried run from the one it held. `delay` null with state 1
 -- hands the run back at once, unless its job was paused meanwhile (blocked) or cancelled (ended). The job is locked,
--- because a gate that closes unseen would let the run start again.
+-- because a gate that closes unseen would let the run start again. What was lost (5) killed its own process, running
+-- alone: it uses up no retry, but the third time it is quarantined (domain/suspicion.py).
 WITH held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
 ), ours AS MATERIALIZED (
@@ -107,12 +108,15 @@ WITH held AS MATERIALIZED (
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
-    SELECT *, CASE WHEN gate = 2 AND asked IN (0, 1) THEN 6 WHEN gate = 1 AND asked = 1 THEN 2 ELSE asked END
+    SELECT *, CASE WHEN gate = 2 AND asked IN (0, 1) THEN 6 WHEN gate = 1 AND asked = 1 THEN 2
+                   WHEN ending = 5 AND coalesce(crashes, 0) + 1 >= 3 THEN 5 ELSE asked END
               AS next_state
       FROM ours
 ), kept AS (
     UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
                    attempt = run.attempt + CASE WHEN covered.ending IN (7, 8) THEN 0 ELSE 1 END,
+                   deaths = run.deaths + CASE WHEN covered.ending = 5 THEN 1 ELSE 0 END,
+                   crashes = CASE WHEN covered.ending = 5 THEN coalesce(run.crashes, 0) + 1 ELSE run.crashes END,
                    due_at = CASE WHEN covered.delay IS NULL THEN run.due_at ELSE clock_timestamp() + covered.delay END,
                    rank = lane.v + 1
       FROM covered JOIN spec ON spec.id = covered.spec JOIN lane ON lane.id = spec.lane
@@ -123,8 +127,10 @@ WITH held AS MATERIALIZED (
 ), dead AS (
     INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
                              target, payload, error_class)
-    SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1, error, target,
-           payload, error_class
+    SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1,
+           CASE WHEN ending = 5 THEN 'quarantined: it killed its process ' || coalesce(crashes, 0) + 1
+                                     || ' times while running alone; the last time, ' || error ELSE error END,
+           target, payload, CASE WHEN ending = 5 THEN 'quarantined' ELSE error_class END
       FROM covered WHERE next_state = 5
 ), gone AS (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1, 2)

@@ -24,7 +24,8 @@ RETURNING id
 
 -- :name reap
 -- Claims of dead or unknown workers, whenever they appear: a claim that commits after its worker was buried is found
--- by the next pass. Runs that had started (started_at) count a lost attempt and a death; the rest go back untouched. An
+-- by the next pass. Runs that had started (started_at) count a lost attempt and a death; the rest spend nothing, but are
+-- marked (deaths = -1): one of them may have killed the worker before it could be noted (domain/suspicion.py). An
 -- at-most-once run that had started is not run again: how it ended is unknown.
 -- fence = the reaped claim, so that a late settle of it finds nothing. Runs of a job that was paused meanwhile come back
 -- blocked, those of a cancelled one end; the job is locked, as in `conclude`.
@@ -42,12 +43,14 @@ WITH orphan AS MATERIALIZED (
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
     SELECT *, CASE WHEN began = 1 AND once THEN 7
-                   WHEN began = 1 AND deaths + 1 >= $1 THEN 5 WHEN gate = 2 THEN 6 WHEN gate = 1 THEN 2 ELSE 1 END
+                   WHEN began = 1 AND greatest(deaths, 0) + 1 >= $1 THEN 5 WHEN gate = 2 THEN 6 WHEN gate = 1 THEN 2 ELSE 1 END
               AS next_state
       FROM ours
 ), kept AS (
     UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
-                   attempt = run.attempt + covered.began, deaths = run.deaths + covered.began, rank = lane.v + 1
+                   attempt = run.attempt + covered.began, rank = lane.v + 1,
+                   deaths = CASE WHEN covered.began = 1 THEN greatest(run.deaths, 0) + 1
+                                 WHEN run.deaths = 0 THEN -1 ELSE run.deaths END
       FROM covered JOIN spec ON spec.id = covered.spec JOIN lane ON lane.id = spec.lane
      WHERE run.id = covered.id AND covered.next_state IN (1, 2)
     RETURNING run.id, run.state, run.rank, lane.id AS lane
@@ -57,7 +60,7 @@ WITH orphan AS MATERIALIZED (
     INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
                              target, payload, error_class)
     SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1,
-           'its worker died ' || deaths + 1 || ' times while running it', target, payload, 'lost'
+           'its worker died ' || greatest(deaths, 0) + 1 || ' times while running it', target, payload, 'lost'
       FROM covered WHERE next_state = 5
     RETURNING 1
 ), gone AS (

@@ -18,6 +18,7 @@ SELECT l.id, l.lane, l.tenant, l.priority, tenant.weight
 -- stands above all before. Its origin is its own, as that of a run by hand: overlap does not apply, and it takes nobody's
 -- place. The row of history in which it died says how the run ended no longer (1: it went on), so that whoever asks finds
 -- one end; it was written in the same moment, which bounds the leaves to look into.
+-- Whoever died because workers did goes on as a suspect (deaths = 2): it runs alone (domain/suspicion.py).
 -- Rows are locked in order, so that two who replay the same wait for each other: the second finds nothing. The job is
 -- locked as in `conclude`.
 WITH held AS MATERIALIZED (
@@ -30,12 +31,13 @@ WITH held AS MATERIALIZED (
 ), back AS (
     DELETE FROM dead_letter d USING held WHERE d.id = held.id AND held.is_open AND NOT held.is_worn_out
     RETURNING d.*, CASE WHEN held.gate = 1 THEN 2 ELSE 1 END AS state,
-              CASE WHEN held.gate = 1 THEN 0 ELSE held.rank END AS rank
+              CASE WHEN held.gate = 1 THEN 0 ELSE held.rank END AS rank,
+              CASE WHEN d.error_class IN ('quarantined', 'lost') THEN 2 ELSE 0 END AS suspicion
 ), made AS (
-    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, fence, rank, tenant, spec, attempt, forgiven,
+    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, fence, rank, tenant, spec, attempt, deaths, forgiven,
                      state, target, payload)
     SELECT id, job, CASE WHEN job IS NOT NULL THEN id END, CASE WHEN job IS NOT NULL THEN scheduled_at END, scheduled_at,
-           clock_timestamp(), fence, rank, tenant, spec, attempt, attempt, state, target, payload
+           clock_timestamp(), fence, rank, tenant, spec, attempt, suspicion, attempt - suspicion, state, target, payload
       FROM back
 ), queued AS (
     INSERT INTO ready (lane, rank, run)

@@ -1,0 +1,174 @@
+"""Runs functions in processes of their own: one for each attempt, killed with everything that it started."""
+
+import asyncio
+import os
+import socket
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+
+from foliot.domain.errorclass import CRASHED
+from foliot.domain.outcome import Ending, Failure
+from foliot.worker.child.answer import CHANNEL, Answer, pack_assignment, unpack_answer
+from foliot.worker.child.child import CannotStart, Child
+from foliot.worker.child.fate import Fate
+from foliot.worker.child.inside import PATH
+from foliot.worker.child.nursery import Command, Nursery
+from foliot.worker.executor import Assignment
+
+log = structlog.get_logger("worker")
+
+GRACE: Final = timedelta(seconds=2)
+"""From SIGTERM to SIGKILL; also what a process that has answered gets to come to its end."""
+
+
+class Alone:
+    """Functions of the application `reference`. With `spare` one process is always ready for the next attempt.
+
+    A spare that has imported the application hides the third of a second which that takes. Forking from a process that
+    has it imported would be cheaper still, but a fork copies locks that other threads hold, and an application has
+    threads that we know nothing of.
+    """
+
+    def __init__(self, nursery: Nursery, reference: str, *, spare: bool) -> None:
+        self._nursery = nursery
+        self._reference = reference
+        self._keeps_spare = spare
+        self._spare: _Cell | None = None
+        self._is_stocking = False
+
+    async def isolated(self, assignment: Assignment) -> Answer:
+        """Run an attempt of a function that asked for it."""
+        end = await self._run(assignment)
+        return Failure(f"its process {end}", classes=(CRASHED,)) if isinstance(end, Fate) else end
+
+    async def suspect(self, assignment: Assignment) -> Answer:
+        """Run an attempt of a run under which workers have died: should it do so again, it is known that it was it."""
+        end = await self._run(assignment)
+        if isinstance(end, Fate):
+            return Failure(f"its process {end}", ending=Ending.LOST, classes=(CRASHED,))
+        return end
+
+    async def stock(self) -> None:
+        """Have a process at hand for the next attempt."""
+        if not self._keeps_spare or self._is_stocking or (self._spare is not None and self._spare.is_fit):
+            return
+        self._is_stocking = True
+        try:
+            self._spare = await self._open()
+        except CannotStart as error:
+            log.warning("no process could be started in advance", error=str(error))
+        finally:
+            self._is_stocking = False
+
+    def close(self) -> None:
+        """Give up the spare; nothing may be under way."""
+        if self._spare is not None:
+            self._spare.close()
+
+    async def _run(self, assignment: Assignment) -> Answer | Fate:
+        cell, self._spare = self._spare, None
+        if cell is not None and not cell.is_fit:
+            cell.close()
+            cell = None
+        cell = cell or await self._open()
+        try:
+            cell.assign(pack_assignment(assignment))
+            await self.stock()
+            return await cell.end()
+        except asyncio.CancelledError:
+            cell.child.stop(GRACE)
+            await cell.child.ended()
+            raise
+        finally:
+            cell.close()
+
+    async def _open(self) -> "_Cell":
+        ours, theirs = socket.socketpair()
+        with theirs, open(os.devnull, "rb") as nothing:  # noqa: ASYNC230, PTH123 - it never blocks
+            descriptors = {0: nothing.fileno(), 1: 1, 2: 2, CHANNEL: theirs.fileno()}
+            argv = [sys.executable, "-m", "foliot.worker.child.inside", self._reference]
+            try:
+                child = await self._nursery.start(Command(argv, descriptors, {PATH: os.pathsep.join(sys.path)}))
+            except BaseException:
+                ours.close()
+                raise
+        _, channel = await asyncio.get_running_loop().create_unix_connection(_Channel, sock=ours)
+        return _Cell(child, channel)
+
+
+class _Cell:
+    """A child, and the channel to what runs inside."""
+
+    def __init__(self, child: Child, channel: "_Channel") -> None:
+        self.child = child
+        self._channel = channel
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it still waits for something to do: one that cannot import the application does not."""
+        return not (self.child.is_over or self._channel.ended.done())
+
+    def assign(self, assigned: bytes) -> None:
+        self._channel.say(assigned)
+
+    async def end(self) -> Answer | Fate:
+        """How the attempt ended; the fate of the process, if that is what ended it."""
+        either: list[asyncio.Future[Any]] = [self._channel.ended, self.child.over]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            fate = await asyncio.wait_for(self.child.ended(), GRACE.total_seconds())
+        except TimeoutError:  # it has answered: what still holds it is none of the handler's business
+            self.child.stop(timedelta(0))
+            fate = await self.child.ended()
+        if fate.status is not None:  # everybody is gone who could hold it open
+            await self._channel.ended
+        with suppress(msgspec.MsgspecError):
+            return unpack_answer(bytes(self._channel.heard))
+        if fate.lapsed:
+            return Failure("this worker stood still for its whole lease", ending=Ending.RELEASED)
+        if fate.status is None:
+            return Failure(f"its process {fate}", ending=Ending.RELEASED)
+        return fate
+
+    def close(self) -> None:
+        self._channel.hang_up()
+        if not self.child.is_over:
+            self.child.abandon()
+
+
+class _Channel(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.heard = bytearray()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def say(self, words: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(words)
+            self._transport.write_eof()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard += data
+
+    def eof_received(self) -> bool:
+        self._end()
+        return True  # what we have to say is another matter
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._end()
+
+    def hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)

@@ -1,0 +1,140 @@
+"""The child itself: imports the application, waits for its one assignment, carries it out, answers, ends."""
+
+import asyncio
+import faulthandler
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Executor as Threads
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Final
+
+import uvloop
+
+from foliot.domain.outcome import Failure
+from foliot.kit.settings import Settings
+from foliot.kit.telemetry import start_logging
+from foliot.sdk.apps import load_app
+from foliot.sdk.worker import Worker
+from foliot.worker.child.answer import CHANNEL, Answer, pack_answer, unpack_assignment
+from foliot.worker.executor import Assignment, Executor
+from foliot.worker.functions import function_executors, is_coroutine_function
+
+PATH: Final = "FOLIOT_CHILD_PATH"
+"""Where the supervisor finds its modules."""
+
+
+class Stopped(BaseException):
+    """SIGTERM: the attempt is out of time, or no longer ours. What the handler cleans up on its way out, it may."""
+
+
+def main(reference: str) -> None:
+    channel = socket.socket(fileno=CHANNEL)
+    channel.set_inheritable(False)
+    settings = Settings.read(os.environ)
+    start_logging(process="worker", level=settings.log_level, json=settings.log_json)
+    faulthandler.enable()
+    if path := os.environ.pop(PATH, ""):
+        sys.path[:] = path.split(os.pathsep)
+    Worker.may_serve = False
+    try:
+        app = load_app(reference)
+    except BaseException:  # noqa: BLE001 - whatever an application's import comes to, people want to read it
+        _answer(channel, Failure(f"{reference} cannot be imported in a process of its own:\n{traceback.format_exc()}"))
+        _read(channel)  # whoever hangs up first must not be the one with something to say
+        return
+    if assigned := _read(channel):
+        _answer(channel, carry_out(app, unpack_assignment(assigned)))
+
+
+def carry_out(app: Worker, assignment: Assignment) -> Answer:
+    name = assignment.spec.handler.label
+    task = app.tasks.get(name)
+    if task is None:
+        return Failure(
+            f"{name!r} is not registered when the application is imported by itself (register it at import, not later)"
+        )
+    main_thread = MainThread()
+    execute = function_executors({name: task.function}, main_thread)[name]
+    if is_coroutine_function(task.function):
+        return uvloop.run(_on_loop(execute, assignment))
+    # A plain function has the main thread for itself, as in any script: signals, and loops of its own, work there.
+    answers: list[Answer] = []
+    loop = Thread(target=lambda: answers.append(main_thread.served(lambda: uvloop.run(_await(execute, assignment)))))
+    signal.signal(signal.SIGTERM, _stop)
+    loop.start()
+    main_thread.serve()
+    loop.join()
+    return answers[0]
+
+
+async def _on_loop(execute: Executor, assignment: Assignment) -> Answer:
+    attempt = asyncio.ensure_future(execute(assignment))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, attempt.cancel)
+    try:
+        return await attempt
+    except asyncio.CancelledError:  # by our supervisor, which does not listen any more, or by itself
+        return Failure("the handler cancelled itself")
+
+
+async def _await(execute: Executor, assignment: Assignment) -> Answer:
+    return await execute(assignment)
+
+
+def _stop(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: a second one would break into the clean-up
+    raise Stopped
+
+
+class MainThread(Threads):
+    """Runs what others submit in the main thread."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        self._work.put((future, lambda: function(*arguments, **named)))
+        return future
+
+    def served(self, loop: Callable[[], Answer]) -> Answer:
+        """What `loop` returns, with the main thread at its service meanwhile."""
+        try:
+            return loop()
+        finally:
+            self._work.put(None)
+
+    def serve(self) -> None:
+        """Call from the main thread; returns when nobody needs it any more."""
+        while (work := self._work.get()) is not None:
+            future, call = work
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - it goes to who submitted it
+                frames = error.__traceback__
+                own = 2  # this function's and the lambda's say nothing about the handler
+                for _ in range(own):
+                    frames = frames.tb_next if frames is not None else None
+                future.set_exception(error.with_traceback(frames))
+
+
+def _read(channel: socket.socket) -> bytes:
+    """All that is said, to its end; nothing if the supervisor hangs up."""
+    parts = []
+    while part := channel.recv(65_536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _answer(channel: socket.socket, answer: Answer) -> None:
+    channel.sendall(pack_answer(answer))
+    channel.shutdown(socket.SHUT_WR)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
