@@ -116,7 +116,7 @@ class Bed:
         return msgspec.json.decode(said)  # type: ignore[no-any-return]
 
     @asynccontextmanager
-    async def process(self, *arguments: str, **variables: str) -> AsyncIterator[int]:
+    async def process(self, *arguments: str, module: str = "foliot", **variables: str) -> AsyncIterator[int]:
         """A process of the product, just as `foliot …` starts it; gives its pid."""
         environment = {
             **os.environ,
@@ -125,7 +125,7 @@ class Bed:
             "FOLIOT_BENCH_NOTES": str(self.notes),
             **variables,
         }
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "foliot", *arguments, env=environment)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", module, *arguments, env=environment)
         try:
             yield process.pid
         finally:

@@ -3,6 +3,7 @@
 import asyncio
 import statistics
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, Final
 
 from foliot.bench.bed import Bed
@@ -145,11 +146,7 @@ class Bench:
             await self._bed.until_empty()
         self._wal["sustained"].append((await self._bed.wal() - before) / made["made"])
         await self._check(made["made"])
-        rate = (
-            "SELECT count(*) / extract(epoch FROM $1::timestamptz - min(started_at))::float8"
-            "  FROM history WHERE finished_at <= $1"
-        )
-        return await self._bed.value(rate, ended)  # type: ignore[no-any-return]
+        return await settled_by(self._bed, ended)
 
     async def _latency(self) -> dict[str, float]:
         """From the call of submit to the first line of the handler, at a steady 200 a second."""
@@ -216,6 +213,15 @@ class Bench:
         self.recorded += recorded
         if recorded != submitted:
             raise AssertionError(f"{submitted:,} runs were handed in and {recorded:,} stand in history")
+
+
+async def settled_by(bed: Bed, instant: datetime) -> float:
+    """Runs settled a second, from the first start on record to this instant."""
+    rate = (
+        "SELECT count(*) / extract(epoch FROM $1::timestamptz - min(started_at))::float8"
+        "  FROM history WHERE finished_at <= $1"
+    )
+    return await bed.value(rate, instant)  # type: ignore[no-any-return]
 
 
 async def span_of(bed: Bed) -> float:
