@@ -19,7 +19,7 @@ async def test_each_section_in_small_finds_every_run_and_has_a_number_for_each_o
     with server() as running:
         async with Bed.made(running.dsn) as bed:
             for name, section in ALL.items():
-                found = await measure_section(section._replace(repeats=1), bed, 1.0, said.append)
+                found = await measure_section(section._replace(repeats=1), bed, 0.5, said.append)
                 assert {target.name for target in DISPATCH[name]} <= found.keys(), name
                 assert found["busy"]["idle"] >= 0
                 if name == "inflight":

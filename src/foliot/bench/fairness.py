@@ -23,6 +23,7 @@ from foliot.store.tenants import find_tenant
 
 QUIET: Final = 10
 """Tenants with one run a second each: ten times the waits in the same time, for a p99 that means something."""
+WARM_UP: Final = 0.5
 CROWD: Final = 1_000_000
 BEHIND: Final = 100_000
 TRIES: Final = 10
@@ -52,12 +53,12 @@ async def _neighbours(trial: Trial) -> Found:
     async with submitter(bed.database) as accepting:
         async with bed.process("worker", APP):
             await bed.until_workers()
-            await _waits(bed, accepting, quiet, 1)  # the first ones meet cold caches
+            await _waits(bed, accepting, quiet, WARM_UP)  # the first ones meet cold caches
             alone = await _waits(bed, accepting, quiet, trial.seconds)
         await _fill(accepting, [crowd], CROWD // (SMALL if trial.small else 1))
         async with bed.process("worker", APP) as worker:
             await bed.until_workers()
-            await _waits(bed, accepting, quiet, 1)
+            await _waits(bed, accepting, quiet, WARM_UP)
             watch = await bed.watch(worker=worker)
             crowded = await _waits(bed, accepting, quiet, trial.seconds)
             busy = watch.busy()
@@ -121,8 +122,9 @@ async def _shares(trial: Trial) -> float:
     weights = sum(priority.weight for priority in Priority)
     counted = int(0.8 * each * weights / Priority.CRITICAL.weight)
     runs = {row["spec"]: row["runs"] for row in await bed.rows(_FIRST, counted)}
-    off = [abs(runs.get(ref.id, 0) * weights / (counted * which.weight) - 1) for which, ref in specs.items()]
-    return round(100 * max(off), 1)
+    shares = {which: runs.get(ref.id, 0) / counted for which, ref in specs.items()}
+    off = max(abs(share * weights / which.weight - 1) for which, share in shares.items())
+    return round(100 * float(off), 1)
 
 
 async def _spec(bed: Bed, tenant: int, function: str, priority: Priority = Priority.NORMAL) -> SpecRef:

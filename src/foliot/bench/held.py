@@ -21,12 +21,13 @@ TENTHS: Final = 10
 async def _once(trial: Trial) -> Found:
     bed, port = trial.bed, free_port()
     await bed.wipe()
-    lead = max(2.0, min(20.0, trial.seconds / 4))
+    lead = max(0.5, min(20.0, trial.seconds / 4))
     async with bed.process("worker", APP, FOLIOT_METRICS_PORT=str(port)) as worker, asyncio.TaskGroup() as group:
         await bed.until_workers()
         whole = 2 * lead + trial.seconds + 2
         producing = group.create_task(bed.tool("foliot.bench.produce", "pace", whole, OFFERED))
-        await asyncio.sleep(lead + 1)  # the first ones meet cold caches
+        await _until_settling(port)
+        await asyncio.sleep(lead)  # the first ones meet cold caches
         before = await sample(port)
         await asyncio.sleep(lead)
         quiet = rate(before, await sample(port))
@@ -40,6 +41,12 @@ async def _once(trial: Trial) -> Found:
     if (settled := await bed.settled()) != made:
         raise AssertionError(f"{made:,} runs were handed in and {settled:,} stand in history")
     return {**_found(quiet, samples), "busy": busy}
+
+
+async def _until_settling(port: int) -> None:
+    async with asyncio.timeout(60):
+        while not (await sample(port)).settled:  # noqa: ASYNC110 - the event would be in another process
+            await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -65,7 +72,7 @@ async def _tenths(trial: Trial, port: int) -> list[Sample]:
 
 
 def _found(quiet: float, samples: list[Sample]) -> Found:
-    held, at_end = rate(samples[0], samples[-1]), rate(samples[-2], samples[-1])
+    held, at_end, quiet = rate(samples[0], samples[-1]), rate(samples[-2], samples[-1]), max(quiet, 1.0)
     first, last = claim_time(*samples[:2]), claim_time(*samples[-2:])
     return {
         "quiet": round(quiet),

@@ -56,7 +56,7 @@ def scheduler(settings: Settings) -> None:
     callback=_weights,
     help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
 )
-@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Handlers at once in this process.")
 @click.pass_obj
 def worker(settings: Settings, app: str | None, queues: dict[str, int], concurrency: int | None) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""

@@ -5,6 +5,7 @@ from collections import Counter, deque
 from typing import Final
 
 from foliot.domain.outcome import Outcome
+from foliot.kit import telemetry
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor, Executors
@@ -17,6 +18,7 @@ from foliot.worker.shares import Shares
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
 MOST_IN_HAND: Final = 6_000
+"""With outcomes that are not on record yet; more only if so many handlers may run at once."""
 PUBLISH_EVERY: Final = 0.2
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks for claims in our name that we know nothing of. A statement whose connection broke may
@@ -65,6 +67,7 @@ class Claimer:
         portions = self._shares.divide(room)
         lanes = [portion.lane for portion in portions]
         marks = self._marks.next_scan(now, lanes)
+        asked = asyncio.get_running_loop().time()
         try:
             claimed = await self._carrier.claim(self._number, lanes, marks, room, [each.most for each in portions])
         except BaseException:
@@ -72,6 +75,7 @@ class Claimer:
             raise
         self._number += 1
         if claimed:
+            telemetry.CLAIM_SECONDS.observe(asyncio.get_running_loop().time() - asked)
             await self._start(claimed)
         self._shares.took(self._per_lane(claimed))
         return len(claimed)
@@ -84,8 +88,9 @@ class Claimer:
             self._pace.popleft()
         since, before = self._pace[0]
         soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * LONGEST_PREFETCH)
-        in_hand = self._runner.going + self._runner.waiting + self._settler.backlog
-        return min(self._concurrency + soon, MOST_IN_HAND) - in_hand
+        in_hand = self._runner.going + self._runner.waiting
+        most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
+        return min(self._concurrency + soon, most) - in_hand
 
     async def _start(self, claimed: list[Claimed]) -> None:
         for fence, runs in _by_fence(claimed).items():
