@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-peers chaos mutants schedulers simulate lock format clean
+.PHONY: help up test check bench bench-peers soak chaos mutants schedulers simulate lock format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench-peers: SECONDS =
 bench-peers: $(TOOLS)  ## measure Foliot beside its peers, resumable (ONLY=pgqueuer SECONDS=2 RUNS=2000 REPEATS=1 FRESH=1)
 	@ONLY="$(ONLY)" SECONDS="$(SECONDS)" RUNS="$(RUNS)" REPEATS="$(REPEATS)" MINUTES="$(MINUTES)" FRESH="$(FRESH)" \
 		$(BIN)/python -m bench.peers
+
+soak: $(TOOLS)  ## 10,000 runs/s for 10 minutes: does anything grow that should not (SECONDS=60, HOURS=1)
+	$(BIN)/foliot bench --only soak --seconds $(if $(HOURS),$(shell awk 'BEGIN {print 3600 * $(HOURS)}'),$(SECONDS)) $(ARGS)
 
 chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)
 	@$(BIN)/python -m chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(ARGS)

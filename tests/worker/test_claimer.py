@@ -59,6 +59,18 @@ async def test_quick_handlers_get_more_ahead_but_never_without_bound():
     assert len({each.run.id for each in station.carrier.settled}) == 5_000
 
 
+async def test_more_handlers_at_once_than_are_usually_in_hand_are_all_kept_busy():
+    gate = Gate()
+    station = Station([claimed() for _ in range(8_000)], gate.executor, concurrency=7_000)
+    for _ in range(20):
+        await station.claimer.run_once()
+        await asyncio.sleep(0)
+    await eventually(lambda: len(gate.begun) == 7_000)
+    assert len(station.carrier.runs) == 1_000
+    gate.opened.set()
+    await eventually(lambda: not station.runner.going)
+
+
 async def test_what_was_claimed_in_our_name_without_our_knowing_is_run():
     gate = Gate()
     station = Station([], gate.executor)
@@ -107,6 +119,7 @@ async def test_a_backlog_of_outcomes_stops_the_claiming():
     for _ in range(200):
         await station.claimer.run_once()
         await asyncio.sleep(0)
+    await eventually(lambda: not station.runner.going)
     assert station.settler.backlog <= 6_000
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import statistics
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, Final
 
 from foliot.bench.bed import Bed
 from foliot.bench.produce import TENANTS, tenant_name
+from foliot.bench.sections import FULL, REPEATS, Say
 from foliot.bench.together import run_together
 from foliot.bench.tune import Setting, finalists
 from foliot.domain.job import Draft
@@ -17,14 +19,15 @@ from foliot.store.specs import SpecBook
 from foliot.store.tenants import find_tenant
 
 SECTIONS: Final = ("enqueue", "drain", "sustained", "latency", "lateness")
-REPEATS: Final = 3
+SUSTAINED: Final = 60.0
+"""Seconds of the sustained load in a run of full length; a shorter run takes its own."""
 FILL: Final = 30_000
 """Runs per second of measuring time that are set out for a drain."""
+USUAL: Final[Setting] = (2_000, 1)
 RATE: Final = 200.0
 SCHEDULED: Final = 10_000
 APP: Final = "foliot.bench.app:worker"
 
-Say = Callable[[str], None]
 Rates = dict[str, Any]
 
 
@@ -33,7 +36,9 @@ class Bench:
         self._bed = bed
         self._seconds = seconds
         self._say = say
-        self._wal: list[float] = []
+        self._sustained = max(SUSTAINED, seconds) if seconds >= FULL else seconds
+        self._wal: dict[str, list[float]] = {"drain": [], "sustained": []}
+        self._busy: list[dict[str, float]] = []
         self._longest_pause = 0.0
         self.submitted = 0
         self.recorded = 0
@@ -47,23 +52,35 @@ class Bench:
         }
         for name, (ours, floor) in rates.items():
             if name in sections:
-                found = await self._beside(name, ours, floor)
+                seconds = self._sustained if name == "sustained" else self._seconds
+                found = await self._beside(name, ours, floor, seconds)
                 results[name], results["floor"][name] = found["foliot"], found["floor"]
                 results["floor"]["settings"][name] = found["settings"]
                 results["floor"]["longestPause"][name] = found["longestPause"]
                 results["ratio"][name], results["repeats"][name] = found["ratio"], found["repeats"]
                 self._say(f"{name}: {found['foliot']:,}/s, floor {found['floor']:,}/s")
         if "drain" in sections:
-            results["walBytesPerRun"] = round(statistics.median(self._wal))
+            results["walBytesPerRun"] = round(statistics.median(self._wal["drain"]))
+        if "sustained" in sections:
+            results["walSustained"] = round(statistics.median(self._wal["sustained"]))
+            results["repeats"]["wal"] = list(map(round, self._wal["sustained"]))
+            results["sustainedSeconds"] = self._sustained
+            results["busy"] = {name: statistics.median(each[name] for each in self._busy) for name in self._busy[0]}
         if "latency" in sections:
-            results["latencyMs"] = await self._latency()
+            repeats = [await self._latency() for _ in range(REPEATS)]
+            results["latencyMs"] = {name: statistics.median(each[name] for each in repeats) for name in repeats[0]}
+            results["repeats"]["latency"] = repeats
         if "lateness" in sections:
             results["latenessMs"] = await self._lateness()
         results["runsSubmitted"], results["historyRows"] = self.submitted, self.recorded
         return results
 
     async def _beside(
-        self, name: str, ours: Callable[[], Awaitable[float]], floor: Callable[[Setting, float], Awaitable[float]]
+        self,
+        name: str,
+        ours: Callable[[], Awaitable[float]],
+        floor: Callable[[Setting, float], Awaitable[float]],
+        seconds: float,
     ) -> Rates:
         """Foliot and the floor in turns, the floor with each of the settings that tuning left."""
         self._say(f"{name}: tuning the floor")
@@ -74,7 +91,7 @@ class Bench:
         theirs: dict[Setting, list[float]] = {setting: [] for setting in tried}
         for _ in range(REPEATS):
             for setting in tried:
-                theirs[setting].append(await floor(setting, self._seconds))
+                theirs[setting].append(await floor(setting, seconds))
                 if setting == tried[0]:
                     mine.append(await ours())
         return {**compare(mine, theirs), "longestPause": round(self._longest_pause, 2)}
@@ -108,10 +125,9 @@ class Bench:
         await self._bed.tool("foliot.bench.produce", "fill", count)
         async with self._bed.process("worker", APP):
             await self._bed.until_empty()
-        self._wal.append((await self._bed.wal() - before) / count)
+        self._wal["drain"].append((await self._bed.wal() - before) / count)
         await self._check(count)
-        span = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM history"
-        return count / await self._bed.value(span)  # type: ignore[no-any-return]
+        return count / await span_of(self._bed)
 
     async def _floor_sustain(self, setting: Setting, seconds: float) -> float:
         await self._bed.wipe()
@@ -120,34 +136,30 @@ class Bench:
 
     async def _sustain(self) -> float:
         await self._bed.wipe()
-        async with self._bed.process("worker", APP):
-            made = await self._bed.tool("foliot.bench.produce", "sustain", self._seconds)
+        before = await self._bed.wal()
+        async with self._bed.process("worker", APP) as worker:
+            await self._bed.until_workers()
+            watch = await self._bed.watch(worker=worker)
+            made = await self._bed.tool("foliot.bench.produce", "sustain", self._sustained)
             ended = await self._bed.value("SELECT clock_timestamp()")
+            self._busy.append(watch.busy())
             await self._bed.until_empty()
+        self._wal["sustained"].append((await self._bed.wal() - before) / made["made"])
         await self._check(made["made"])
-        rate = (
-            "SELECT count(*) / extract(epoch FROM $1::timestamptz - min(started_at))::float8"
-            "  FROM history WHERE finished_at <= $1"
-        )
-        return await self._bed.value(rate, ended)  # type: ignore[no-any-return]
+        return await settled_by(self._bed, ended)
 
     async def _latency(self) -> dict[str, float]:
         """From the call of submit to the first line of the handler, at a steady 200 a second."""
         self._say("latency: 200 runs a second")
         await self._bed.wipe()
+        self._bed.notes.unlink(missing_ok=True)
         async with self._bed.process("worker", APP):
             made = await self._bed.tool("foliot.bench.produce", "trickle", 2, RATE)  # the first ones meet cold caches
-            await self._noted(made["made"])
+            await self._bed.until_noted(made["made"])
             self._bed.notes.unlink()
             made = await self._bed.tool("foliot.bench.produce", "trickle", max(self._seconds, 2), RATE)
-            await self._noted(made["made"])
-        return _percentiles([began - sent for sent, _, began in self._notes()], 50, 95, 99)
-
-    async def _noted(self, count: int) -> None:
-        """Wait until so many handlers have written down that they began."""
-        async with asyncio.timeout(60):
-            while len(self._notes()) < count:  # noqa: ASYNC110 - the event would be in another process
-                await asyncio.sleep(0.1)
+            await self._bed.until_noted(made["made"])
+        return percentiles([began - sent for sent, _, began in self._bed.noted()], 50, 95, 99)
 
     async def _lateness(self) -> dict[str, float]:
         """From the instant to the first line of the handler, for many cron jobs of one second."""
@@ -161,12 +173,12 @@ class Bench:
                 while not (whole := [late for late in counts.values() if len(late) == SCHEDULED]):
                     await asyncio.sleep(0.5)
                     counts = {}
-                    for _, scheduled, began in self._notes():
+                    for _, scheduled, began in self._bed.noted():
                         counts.setdefault(scheduled, []).append(began - scheduled)
             await self._stop_jobs()
             await self._bed.until_empty()
         late = whole[0]
-        return {**_percentiles(late, 50, 95), "max": round(max(late) * 1000, 1)}
+        return {**percentiles(late, 50, 95), "max": round(max(late) * 1000, 1)}
 
     async def _create_jobs(self) -> None:
         book = SpecBook(self._bed.database)
@@ -194,12 +206,6 @@ class Bench:
     async def _stop_jobs(self) -> None:
         await self._bed.value("UPDATE schedule SET next_at = NULL")
 
-    def _notes(self) -> list[tuple[float, float, float]]:
-        if not self._bed.notes.exists():
-            return []
-        lines = self._bed.notes.read_text().splitlines()
-        return [(float(sent), float(at), float(began)) for sent, at, began in map(str.split, lines)]
-
     async def _check(self, submitted: int) -> None:
         """What was handed in must stand in history, each exactly once."""
         recorded = await self._bed.settled()
@@ -207,6 +213,29 @@ class Bench:
         self.recorded += recorded
         if recorded != submitted:
             raise AssertionError(f"{submitted:,} runs were handed in and {recorded:,} stand in history")
+
+
+async def settled_by(bed: Bed, instant: datetime) -> float:
+    """Runs settled a second, from the first start on record to this instant."""
+    rate = (
+        "SELECT count(*) / extract(epoch FROM $1::timestamptz - min(started_at))::float8"
+        "  FROM history WHERE finished_at <= $1"
+    )
+    return await bed.value(rate, instant)  # type: ignore[no-any-return]
+
+
+async def span_of(bed: Bed) -> float:
+    """Seconds from the first start on record to the last end."""
+    span = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM history"
+    return await bed.value(span)  # type: ignore[no-any-return]
+
+
+async def floor_beside(bed: Bed, seconds: float) -> float:
+    """What the raw floor sustains with settings that do well on most machines: to stand beside, for no ratio."""
+    await bed.wipe()
+    done = (await run_together(bed.dsn, ("sustain", *USUAL, seconds, 0), ("drain", *USUAL, seconds, 0)))[-1]
+    await bed.wipe()
+    return done["settled"] / done["seconds"]  # type: ignore[no-any-return]
 
 
 def compare(mine: list[float], theirs: dict[Setting, list[float]]) -> Rates:
@@ -230,6 +259,6 @@ def compare(mine: list[float], theirs: dict[Setting, list[float]]) -> Rates:
     }
 
 
-def _percentiles(seconds: list[float], *wanted: int) -> dict[str, float]:
+def percentiles(seconds: list[float], *wanted: int) -> dict[str, float]:
     cuts = statistics.quantiles(seconds, n=100, method="inclusive")
     return {f"p{percent}": round(cuts[percent - 1] * 1000, 2) for percent in wanted}

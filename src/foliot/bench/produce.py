@@ -1,4 +1,4 @@
-"""The producer's process: hands runs in through the same service as the API."""
+"""The producer's process: hands runs in through `Submitter`, the service behind the API, not through HTTP."""
 
 import asyncio
 import sys
@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
-from foliot.domain.spec import FunctionHandler, Spec
+from foliot.domain.spec import FunctionHandler, Handler, HttpHandler, Spec
 from foliot.kit.signals import Hints
 from foliot.kit.tasks import background
 from foliot.services.submit import Submitter
@@ -24,6 +24,8 @@ from foliot.store.tenants import find_tenant
 TENANTS: Final = 20
 BATCH: Final = 1_000
 MOST_WAITING: Final = 30_000
+CALLS: Final = 100
+"""A second, of a producer that keeps a pace."""
 PAYLOAD: Final = msgspec.json.encode({"user": 123, "template": "welcome", "note": "y" * 58})
 
 
@@ -31,9 +33,14 @@ def tenant_name(number: int) -> str:
     return f"bench-{number}"
 
 
-async def specs_of(database: Database, function: str) -> list[SpecRef]:
-    """The spec of this function for each of the bench's tenants."""
-    book, spec = SpecBook(database), Spec(handler=FunctionHandler(function))
+def handler_of(name: str) -> Handler:
+    """An address to call, or the name of a function."""
+    return HttpHandler(url=name) if name.startswith("http:") else FunctionHandler(name)
+
+
+async def specs_of(database: Database, handler: str) -> list[SpecRef]:
+    """The spec of this handler for each of the bench's tenants."""
+    book, spec = SpecBook(database), Spec(handler=handler_of(handler))
     tenants = [await find_tenant(database, tenant_name(number)) for number in range(TENANTS)]
     return [await book.intern(tenant, spec) for tenant in tenants if tenant is not None]
 
@@ -50,9 +57,9 @@ async def submitter(database: Database) -> AsyncIterator[Submitter]:
         await line.close()
 
 
-async def fill(database: Database, count: int) -> dict[str, Any]:
-    """Hand in `count` runs as fast as they are taken."""
-    refs = cycle(await specs_of(database, "noop"))
+async def fill(database: Database, count: int, handler: str = "noop") -> dict[str, Any]:
+    """Hand in `count` runs, rounded up to whole batches, as fast as they are taken."""
+    refs, count = cycle(await specs_of(database, handler)), -(-count // BATCH) * BATCH
     async with submitter(database) as accepting:
         began = time.monotonic()
         for _ in range(0, count, BATCH):
@@ -75,6 +82,19 @@ async def sustain(database: Database, seconds: float) -> dict[str, Any]:
             await accepting.submit([NewRun(next(refs), PAYLOAD) for _ in range(BATCH)])
             made += BATCH
     return {"made": made}
+
+
+async def pace(database: Database, seconds: float, rate: float) -> dict[str, Any]:
+    """Hand in `rate` runs a second, in a hundred calls a second, whether or not earlier ones have been answered."""
+    refs, made = cycle(await specs_of(database, "noop")), 0
+    async with submitter(database) as accepting, asyncio.TaskGroup() as group:
+        began = time.monotonic()
+        while (late := time.monotonic() - began) < seconds:
+            await asyncio.sleep(max(0.0, made / rate - late))
+            count = max(1, round(rate / CALLS))
+            group.create_task(accepting.submit([NewRun(next(refs), PAYLOAD) for _ in range(count)]))
+            made += count
+    return {"made": made, "seconds": time.monotonic() - began}
 
 
 async def trickle(database: Database, seconds: float, rate: float) -> dict[str, Any]:
@@ -100,9 +120,11 @@ async def main(dsn: str, what: str, *numbers: str) -> None:
     database = await Database.open(dsn, size=2)
     match what:
         case "fill":
-            answer = await fill(database, int(numbers[0]))
+            answer = await fill(database, int(numbers[0]), *numbers[1:])
         case "sustain":
             answer = await sustain(database, float(numbers[0]))
+        case "pace":
+            answer = await pace(database, float(numbers[0]), float(numbers[1]))
         case "trickle":
             answer = await trickle(database, float(numbers[0]), float(numbers[1]))
         case _:

@@ -9,7 +9,8 @@ from typing import Any, Final
 from foliot.bench.bed import Bed
 from foliot.bench.generate import BURST_KEY, QUIET, QUIET_KEY
 from foliot.bench.load import Load
-from foliot.bench.measure import APP, RATE, REPEATS
+from foliot.bench.measure import APP, RATE
+from foliot.bench.sections import REPEATS
 from foliot.bench.targets import Found, summarise
 from foliot.bench.template import Bar, Template, template
 from foliot.bench.watch import Watch, peak_memory

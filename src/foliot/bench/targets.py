@@ -1,12 +1,17 @@
-"""What the measurements with schedules in place are held to, and what stood in the way where they miss it."""
+"""What the measurements are held to, and what stood in the way where they miss it."""
 
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 Found = dict[str, Any]
 """What one repeat found: numbers by name, and `busy`, the processors that each process kept busy."""
+Row = tuple[str, str, str, str, str]
+"""What was measured, the median, what it is held to, whether it was met, and the repeats."""
+SHARED: Final = ("backends", "helpers", "others", "idle")
+"""Names in `busy` that are not those of one process with one processor."""
 
 
 class Target(NamedTuple):
@@ -14,7 +19,27 @@ class Target(NamedTuple):
     title: str
     unit: str
     bound: float | None = None
-    """At most this; none where it is only told."""
+    """At most this, or at least; none where it is only told."""
+    at_least: bool = False
+
+    def is_met(self, value: float) -> bool:
+        if self.bound is None:
+            return True
+        return value >= self.bound if self.at_least else value <= self.bound
+
+    def shown(self, value: float) -> str:
+        """The value with its unit; a rate has none between."""
+        return f"{value:,g}{self.unit if self.unit.startswith('/') else f' {self.unit}'}".rstrip()
+
+    @property
+    def wanted(self) -> str:
+        if self.bound is None:
+            return ""
+        return f"at least {self.shown(self.bound)}" if self.at_least else self.shown(self.bound)
+
+    def row(self, value: float, repeats: Sequence[float]) -> Row:
+        verdict = "" if self.bound is None else "met" if self.is_met(value) else "MISSED"
+        return self.title, self.shown(value), self.wanted, verdict, ", ".join(f"{each:,g}" for each in repeats)
 
 
 TARGETS: Final = (
@@ -31,16 +56,93 @@ TARGETS: Final = (
     Target("quietShared", "another tenant's job of that instant, same schedule", "ms", 500),
     Target("adHoc", "ad-hoc run started, every scheduler stopped, at most", "ms", 500),
 )
+RATES: Final = (
+    Target("sustained", "sustained end to end (aim 60,000)", "/s", 40_000, at_least=True),
+    Target("ratio", "sustained, share of the raw floor", "", 0.7, at_least=True),
+    Target("wal", "WAL per run, sustained (aim 1,024)", "B", 1_331),
+    Target("p50", "start latency at 200/s p50", "ms", 1.5),
+    Target("p95", "start latency at 200/s p95", "ms", 2.5),
+    Target("p99", "start latency at 200/s p99", "ms", 5),
+)
+"""Of the sections that stand beside the raw floor."""
+DISPATCH: Final[Mapping[str, tuple[Target, ...]]] = MappingProxyType(
+    {
+        "http": (
+            Target("rate", "HTTP targets called", "/s"),
+            Target("bare", "bare aiohttp, same target, same concurrency", "/s"),
+            Target("ratio", "share of bare aiohttp", "", 0.75, at_least=True),
+        ),
+        "gateway": (
+            Target("rate", "sustained through the gateway", "/s", 15_000, at_least=True),
+            Target("floor", "raw floor, SQL, in the same run", "/s"),
+            Target("connections", "connections to PostgreSQL", "", 100),
+        ),
+        "fleet": (
+            Target("few", "claimed and settled by 8 workers", "/s"),
+            Target("many", "claimed and settled by 500 workers", "/s"),
+            Target("ratio", "500 workers, share of 8", "", 0.8, at_least=True),
+            Target("connections", "connections to PostgreSQL", "", 100),
+        ),
+        "held": (
+            Target("quiet", "settled before, at 10,000/s offered", "/s"),
+            Target("rate", "settled while a transaction is held", "/s"),
+            Target("loss", "lost meanwhile", "%", 20),
+            Target("lossAtEnd", "lost in its last tenth", "%", 20),
+            Target("claimFirst", "claim time, first tenth", "ms"),
+            Target("claimLast", "claim time, last tenth", "ms"),
+            Target("claimGrowth", "claim time, last tenth by first", "", 1.5),
+        ),
+        "cold": (
+            Target("fresh", "first 10 s after a fresh migrate, by the seconds after", "%", 80, at_least=True),
+            Target("freshWorst", "its worst second", "%", 50, at_least=True),
+            Target("empty", "first 10 s after an empty, idle time, by the seconds after", "%", 80, at_least=True),
+            Target("emptyWorst", "its worst second", "%", 50, at_least=True),
+            Target("steady", "the seconds after", "/s"),
+            Target("floor", "raw floor in the same run", "/s"),
+        ),
+        "inflight": (
+            Target("missing", "of 100,000 runs not in flight at once", "", 0),
+            Target("reached", "until all were in flight", "s"),
+            Target("leaseAge", "age of a lease at most (it ends at 15)", "s", 10),
+            Target("memory", "memory of one of the two workers at most", "MB"),
+            Target("resting", "processors kept busy by a worker while they wait", ""),
+            Target("settled", "until all had ended and were settled", "s"),
+            Target("lost", "leases lost, runs run twice", "", 0),
+        ),
+        "fairness": (
+            Target("quiet", "a run a second, p99 wait, nobody else", "ms"),
+            Target("beside", "the same beside 1,000,000 queued runs of another tenant", "ms"),
+            Target("times", "times its quiet value", "", 2),
+            Target("nextClaim", "one high run behind 100,000 normal ones, in the next claim", "%", 100, at_least=True),
+            Target("offShare", "priorities' shares, furthest from their weights", "%", 10),
+        ),
+        "soak": (
+            Target("rate", "settled", "/s"),
+            Target("tables", "growth of tables besides history", "%", 10),
+            Target("indexes", "growth of their indexes", "%", 10),
+            Target("worker", "growth of the worker's memory", "%", 10),
+            Target("scheduler", "growth of the scheduler's memory", "%", 10),
+            Target("producer", "growth of the producer's memory", "%", 10),
+            Target("backends", "growth of PostgreSQL's own memory", "%", 20),
+        ),
+    }
+)
 
 
-def summarise(repeats: Sequence[Found]) -> Found:
+def summarise(repeats: Sequence[Found], targets: Sequence[Target] = TARGETS) -> Found:
     """The median of each number, and for each target whether it was met."""
-    names = [name for name in repeats[0] if name != "busy"]
+    names = [name for name, value in repeats[0].items() if isinstance(value, int | float)]
     medians = {name: statistics.median(each[name] for each in repeats) for name in names}
     processes = repeats[0]["busy"]
     busy = {name: round(statistics.median(each["busy"][name] for each in repeats), 2) for name in processes}
-    met = {each.name: medians[each.name] <= each.bound for each in TARGETS if each.bound is not None}
+    met = {each.name: each.is_met(medians[each.name]) for each in targets if each.bound is not None}
     return {**medians, "busy": busy, "met": met, "boundBy": None if all(met.values()) else what_bounds(busy)}
+
+
+def rows(found: Found, targets: Sequence[Target]) -> Iterator[Row]:
+    """A summary, target by target."""
+    for target in targets:
+        yield target.row(found[target.name], [each[target.name] for each in found["repeats"]])
 
 
 def what_bounds(busy: dict[str, float]) -> str:
@@ -49,7 +151,7 @@ def what_bounds(busy: dict[str, float]) -> str:
     processors = os.cpu_count() or 1
     if busy["idle"] < 0.1 * processors:
         return f"all {processors} processors were busy ({told})"
-    for name in ("scheduler", "worker"):
-        if busy[name] > 0.85:
+    for name, share in busy.items():
+        if name not in SHARED and share > 0.85:
             return f"the {name}'s one processor ({told})"
     return f"no processor; it waited, for commits or for locks ({told})"

@@ -20,6 +20,26 @@ def peak_memory(pid: int) -> int | None:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
 
 
+def own_memory(*pids: int) -> int:
+    """Bytes that these processes have for themselves just now: what they share, like buffers, is not counted."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = (PROC / str(pid) / "status").read_text(encoding="utf-8").splitlines()
+        except OSError:  # it has gone
+            continue
+        total += next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+    return total
+
+
+def parent(pid: int) -> int:
+    """Who started this process; 0 where there is no /proc."""
+    try:
+        return int((PROC / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
 class Watch:
     """Counts from its beginning on: processors kept busy by each of the named processes and by the server's."""
 
@@ -39,10 +59,15 @@ class Watch:
         shares["others"] = max(0.0, (os.cpu_count() or 1) - idle - sum(shares.values()))
         return {name: round(share, 2) for name, share in (shares | {"idle": idle}).items()}
 
+    @property
+    def servers(self) -> list[int]:
+        """The server's processes."""
+        return [self._postmaster, *children(self._postmaster)]
+
     def _spent(self) -> dict[str, float]:
         spent = {name: _seconds(pid) for name, pid in self._named.items()}
         spent |= {"backends": 0.0, "helpers": _seconds(self._postmaster, with_children=True)}
-        for pid in _children(self._postmaster):
+        for pid in children(self._postmaster):
             spent["helpers" if _is_helper(pid) else "backends"] += _seconds(pid)
         return spent
 
@@ -56,7 +81,7 @@ def _seconds(pid: int, *, with_children: bool = False) -> float:
     return sum(map(int, fields[11 : 15 if with_children else 13])) / TICKS
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     found = []
     for entry in PROC.glob("[0-9]*"):
         try:

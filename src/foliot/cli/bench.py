@@ -4,33 +4,49 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
 from foliot.bench.bed import Bed, server
+from foliot.bench.dispatch import LONG
+from foliot.bench.dispatch import SECTIONS as DISPATCH
 from foliot.bench.load import TEN_MILLION, Load
 from foliot.bench.machine import commit, describe_machine, proofs
 from foliot.bench.measure import SECTIONS as BESIDE_FLOOR
 from foliot.bench.measure import Bench
-from foliot.bench.report import RATES, is_noisy, publish, schedules_rows
+from foliot.bench.report import BESIDE_FLOOR as RATES
+from foliot.bench.report import is_noisy, publish, rate_rows, schedules_rows
 from foliot.bench.schedules import measure_schedules
+from foliot.bench.sections import FULL, measure_section
+from foliot.bench.targets import DISPATCH as TARGETS
+from foliot.bench.targets import Row, rows
 from foliot.bench.template import usual_place
 from foliot.cli.output import as_json, say, wants_json
 
-FULL: Final = 8.0
-"""Seconds per measurement from which on a report of all sections is published."""
 STEADY: Final = 60.0
 """Seconds of the steady load of schedules in a run of full length; a shorter run takes its own."""
 SCHEDULES: Final = "schedules"
-SECTIONS: Final = (*BESIDE_FLOOR, SCHEDULES)
+SECTIONS: Final = (*BESIDE_FLOOR, *DISPATCH, SCHEDULES)
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(0.5, 600), default=FULL, show_default=True, help="Per measurement.")
-@click.option("--only", "sections", multiple=True, type=click.Choice(SECTIONS), help="Measure only this.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.5, 86_400),
+    default=FULL,
+    show_default=True,
+    help="Per measurement; from 8 on, some take longer of themselves.",
+)
+@click.option(
+    "--only",
+    "sections",
+    multiple=True,
+    type=click.Choice([*SECTIONS, *LONG]),
+    help="Measure only this. `soak` is measured only when asked for.",
+)
 @click.option(
     "--schedules",
     type=click.IntRange(1_000, 100_000_000),
@@ -43,30 +59,38 @@ def bench(seconds: float, sections: tuple[str, ...], schedules: int, json: bool)
     """Measure throughput, latency and lateness on a database of its own.
 
     The raw floor is the same SQL in a bare loop on the same server, tuned first: what nothing above it could beat.
-    In a checkout, a run of all sections, or of schedules alone, writes its report to docs/proof if of full length.
+    In a checkout, a run of all sections, or of one alone, writes its report to docs/proof if of full length.
     """
     found = asyncio.run(_run(seconds, sections or SECTIONS, schedules))
     if json:
         as_json(found["results"])
     else:
         _show(found["results"])
-    folder = proofs()
-    name = {frozenset(SECTIONS): "bench", frozenset([SCHEDULES]): "bench-schedules"}.get(
-        frozenset(sections or SECTIONS)
-    )
+    folder, name = proofs(), _title(sections or SECTIONS)
     if folder is not None and name is not None and seconds >= FULL and schedules >= TEN_MILLION:
         folder /= f"{name}-{commit()}"
         publish(folder, found)
         click.echo(f"written to {folder}", err=True)
 
 
+def _title(sections: tuple[str, ...]) -> str | None:
+    """What a report of these is called; none if it is not worth keeping: some of many, chosen for the day."""
+    if set(sections) == set(SECTIONS):
+        return "bench"
+    alone = sections[0] if len(sections) == 1 and sections[0] not in BESIDE_FLOOR else None
+    return alone if alone in LONG else alone and f"bench-{alone}"
+
+
 async def _run(seconds: float, sections: tuple[str, ...], schedules: int) -> dict[str, Any]:
     load, began = os.getloadavg()[0], time.monotonic()
     found: dict[str, Any] = {}
-    if beside := tuple(name for name in sections if name != SCHEDULES):
+    if any(name != SCHEDULES for name in sections):
         with server() as running:
             async with Bed.made(running.dsn) as bed:
-                found = await Bench(bed, seconds, _tell).run(beside)
+                if beside := tuple(name for name in sections if name in BESIDE_FLOOR):
+                    found = await Bench(bed, seconds, _tell).run(beside)
+                chosen = [each for name, each in (DISPATCH | LONG).items() if name in sections]
+                found["dispatch"] = {each.name: await measure_section(each, bed, seconds, _tell) for each in chosen}
                 found["postgres"] = await bed.value("SHOW server_version")
     if SCHEDULES in sections:
         steady = STEADY if seconds >= FULL else seconds
@@ -109,18 +133,33 @@ def _show(results: dict[str, Any]) -> None:
     for name, title in (("latencyMs", "start latency at 200/s"), ("latenessMs", "lateness, 10,000 cron jobs")):
         if name in results:
             say(f"{title}: " + ", ".join(f"{which} {value:g} ms" for which, value in results[name].items()))
+    _show_rows("", rate_rows(results))
+    for name, section in results.get("dispatch", {}).items():
+        _show_section(name, section)
     if SCHEDULES in results:
         _show_schedules(results[SCHEDULES])
     if results.get("runsSubmitted"):
         say(f"checked: {results['historyRows']:,} rows of history for {results['runsSubmitted']:,} runs submitted")
 
 
-def _show_schedules(found: dict[str, Any]) -> None:
-    say(f"\n{found['jobs']:,} jobs in place, {found['perSecond']:,} due a second for {found['seconds']:g} s")
-    for title, value, target, verdict, repeats in schedules_rows(found):
-        say(f"{title:54}{value:>14}{target:>14}  {verdict:7}{repeats}")
+def _show_section(name: str, found: dict[str, Any]) -> None:
+    _show_rows(f"{found['title']}, {found['seconds']:g} s", rows(found, TARGETS[name]))
     if found["boundBy"]:
         say(f"what bounds it: {found['boundBy']}")
+
+
+def _show_schedules(found: dict[str, Any]) -> None:
+    title = f"{found['jobs']:,} jobs in place, {found['perSecond']:,} due a second for {found['seconds']:g} s"
+    _show_rows(title, schedules_rows(found))
+    if found["boundBy"]:
+        say(f"what bounds it: {found['boundBy']}")
+
+
+def _show_rows(title: str, told: Iterable[Row]) -> None:
+    for number, (name, value, target, verdict, repeats) in enumerate(told):
+        if number == 0:
+            say(f"\n{title}".rstrip(" "))
+        say(f"{name:58}{value:>14}{target:>20}  {verdict:7}{repeats}")
 
 
 def _doubt(results: dict[str, Any], name: str) -> str:

@@ -67,7 +67,7 @@ def check_processes(_: click.Context, __: click.Parameter, text: str | None) -> 
     callback=_weights,
     help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
 )
-@click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in each process.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Handlers at once in each process.")
 @click.option(
     "--processes",
     metavar="N",

@@ -35,6 +35,12 @@ LATE_RESULTS: Final = Counter(
 FIRE_LATENESS: Final = Histogram(
     "foliot_fire_lateness_seconds", "From the nominal instant to its firing", buckets=_BUCKETS, registry=REGISTRY
 )
+CLAIM_SECONDS: Final = Histogram(
+    "foliot_claim_seconds",
+    "Time to claim a batch, of claims that brought something",
+    buckets=_BUCKETS,
+    registry=REGISTRY,
+)
 REQUESTS: Final = Histogram(
     "foliot_http_request_seconds",
     "Time to answer an API call",

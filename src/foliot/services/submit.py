@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -14,6 +15,7 @@ from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
 from foliot.store.submission import Answer, NewRun, Once, enqueue, first_answer, hold_open, plan, remember
 
+_SPEC = attrgetter("spec")
 LARGEST_COMMIT = 2_000
 """Runs gathered into one commit; a single larger call is committed whole, by itself."""
 
@@ -122,10 +124,13 @@ class Submitter:
     async def _write(self, calls: list[_Call]) -> list[Accepted]:
         runs = [run for call in calls for run in call.runs]
         now = [run for run in runs if run.starts_now]
-        counts: Counter[Flow] = Counter(run.spec.flow for run in now)
-        ranks = await reserve(self._ranks, counts, {run.spec.tenant: run.spec.weight for run in now}, len(runs))
-        ids = iter(ranks.ids)
-        minted = [[next(ids) for _ in call.runs] for call in calls]
+        specs = Counter(map(_SPEC, now))  # few, so that what is asked of them need not be asked of every run
+        flows = {spec: spec.flow for spec in specs}
+        counts: Counter[Flow] = Counter()
+        for spec, count in specs.items():
+            counts[flows[spec]] += count
+        ranks = await reserve(self._ranks, counts, {spec.tenant: spec.weight for spec in specs}, len(runs))
+        minted = _deal(ranks.ids, calls)
         alone = len(now) in {0, len(runs)} and all(run.job is None for run in runs)
         atomic = not alone or any(call.key for call in calls)
         async with self._writes.borrow(atomic=atomic) as connection:
@@ -139,7 +144,7 @@ class Submitter:
             if fresh := {run.job for run, _ in rows if run.job is not None}:
                 await _refuse_closed(connection, fresh)
             if at_once := [row for row in rows if row[0].starts_now]:
-                taken = [ranks.take(run.spec.flow) for run, _ in at_once]
+                taken = [ranks.take(flows[run.spec]) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
             if later := [row for row in rows if not row[0].starts_now]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
@@ -176,6 +181,15 @@ class Submitter:
         if name not in known and first == index:
             return None
         return first_answer(known.get(name, once.answer), call.key.fingerprint)
+
+
+def _deal(ids: list[int], calls: list[_Call]) -> list[list[int]]:
+    """For each call as many of the ids as it has runs."""
+    dealt, first = [], 0
+    for call in calls:
+        dealt.append(ids[first : first + len(call.runs)])
+        first += len(call.runs)
+    return dealt
 
 
 async def _refuse_closed(connection: Connection, jobs: set[int]) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from foliot.domain.outcome import Outcome
+from foliot.kit import telemetry
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.fleet import Load
 from foliot.store.specs import StoredSpec
@@ -21,6 +22,7 @@ from foliot.worker.wary import Wary
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
 MOST_IN_HAND: Final = 6_000
+"""With outcomes that are not on record yet; more only if so many handlers may run at once."""
 PUBLISH_EVERY: Final = 0.2
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks for claims in our name that we know nothing of. A statement whose connection broke may
@@ -89,6 +91,7 @@ class Claimer:
             return 0
         lanes = [portion.lane for portion in portions]
         marks = self._marks.next_scan(now, lanes)
+        asked = asyncio.get_running_loop().time()
         try:
             claimed = await self._carrier.claim(self._number, lanes, marks, room, [each.most for each in portions])
         except BaseException:
@@ -97,6 +100,7 @@ class Claimer:
         self._number += 1
         if claimed:
             self._claimed = now
+            telemetry.CLAIM_SECONDS.observe(asyncio.get_running_loop().time() - asked)
             await self._start(claimed)
         taken = self._per_lane(claimed)
         self._shares.took(taken)
@@ -118,8 +122,9 @@ class Claimer:
             self._pace.popleft()
         since, before = self._pace[0]
         soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * LONGEST_PREFETCH)
-        in_hand = self._runner.going + self._runner.waiting + self._settler.backlog
-        return min(self._concurrency + soon, MOST_IN_HAND) - in_hand
+        in_hand = self._runner.going + self._runner.waiting
+        most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
+        return min(self._concurrency + soon, most) - in_hand
 
     async def _start(self, claimed: list[Claimed]) -> None:
         for fence, runs in _by_fence(claimed).items():
