@@ -265,7 +265,7 @@ async def test_c8_a_result_whose_answer_was_lost_is_a_success_when_it_is_sent_ag
     lanes = await carrier.register(["default"], ["fn:noop"])
     for number, (statement, outcome) in zip(range(REPEATS), endings(), strict=False):
         await world.submit()
-        taken = await carrier.claim(number, lanes, [0], 10)
+        taken = await carrier.claim(number, lanes, [0], 10, [10])
         batch = [Settlement(run, datetime.now(UTC), outcome) for run in taken]
         scissors.cut(statement, after=True)
         with pytest.raises(ConnectionError):

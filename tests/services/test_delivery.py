@@ -117,7 +117,7 @@ class Late:
     async def claim(self, spec: Spec) -> list[Claimed]:
         await self.world.submit(1, spec)
         lanes = await self.carrier.register(["default"], ["fn:noop"])
-        return await self.carrier.claim(1, lanes, [0], 10)
+        return await self.carrier.claim(1, lanes, [0], 10, [10])
 
     async def lose(self) -> None:
         await self.carrier.leave()

@@ -77,8 +77,8 @@ SELECT * FROM (
         AND ($3::bigint IS NULL OR h.run = $3) AND (h.run, h.fence) < ($4, $5)
       ORDER BY h.run DESC, h.fence DESC LIMIT $6)
     UNION ALL
-    (SELECT l.run, l.job, l.attempt, 5, l.scheduled_at, l.started_at, l.recorded_at, l.worker, l.fence, NULL, l.ending,
-            l.error, l.recorded_at
+    (SELECT l.run, l.job, l.attempt, 5, l.scheduled_at, l.started_at, l.recorded_at, l.worker, l.fence, NULL, NULL,
+            l.ending, l.error, l.recorded_at
        FROM late_result l
       WHERE l.tenant = $1 AND ($2::bigint IS NULL OR l.job = $2) AND ($3::bigint IS NULL OR l.run = $3)
         AND (l.run, l.fence) < ($4, $5)
