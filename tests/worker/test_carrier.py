@@ -35,7 +35,7 @@ class Bench:
 @pytest.fixture
 async def bench(world: World, dsn: str):
     carrier = SqlCarrier(partial(Line, dsn), WORKER, "test")
-    lanes = await carrier.register(["default"], ["fn:noop"])
+    lanes = list(await carrier.register(["default"], ["fn:noop"]))
     await world.submit(20)
     yield Bench(carrier, await carrier.claim(1, lanes, [0] * len(lanes), 20, [20] * len(lanes)))
     await carrier.close()
