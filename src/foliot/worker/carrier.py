@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 
 from foliot.domain.ids import encode
+from foliot.domain.outcome import Ending
 from foliot.domain.shards import SWEEP, Look
-from foliot.domain.states import State
 from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY
 from foliot.store import dispatch, fleet
@@ -65,8 +65,8 @@ class SqlCarrier:
         return await fetch_names(self._claims, jobs)
 
     async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
-        successes = [each for each in batch if each.outcome.state is State.SUCCEEDED]
-        others = [each for each in batch if each.outcome.state is not State.SUCCEEDED]
+        others = [each for each in batch if each.outcome.ending is not Ending.COMPLETED]
+        successes = [each for each in batch if each.outcome.ending is Ending.COMPLETED] if others else batch
         lost: list[Settlement] = []
         if successes and await dispatch.settle(self._settlements, self._worker, successes) < len(successes):
             lost += await self._lost(successes)

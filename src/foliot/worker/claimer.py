@@ -1,7 +1,7 @@
 """Fetches work: one claimer per process, with as many runs in hand as its handlers will soon use up."""
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from typing import Final
 
 import structlog
@@ -135,11 +135,10 @@ class Claimer:
             for run in claimed:
                 self._settler.add(Settlement(run, None, Outcome.released()))
             raise
-        seen: dict[int, tuple[int, int]] = {}
+        seen: defaultdict[int, list[int]] = defaultdict(list)
         for run in claimed:
             stored, executor = self._specs[run.spec]
-            low, high = seen.get(stored.lane, (run.rank, run.rank))
-            seen[stored.lane] = (min(low, run.rank), max(high, run.rank))
+            seen[stored.lane].append(run.rank)
             if executor is None or stored.lane in self._paused:
                 self._settler.add(Settlement(run, None, Outcome.released()))
                 if executor is None:
@@ -151,8 +150,8 @@ class Claimer:
                 self._runner.add(run, stored.spec, name, executor, alone=alone)
             else:
                 self._runner.add(run, stored.spec, name, executor)
-        for lane, (low, high) in seen.items():
-            self._marks.saw(lane, low, high)
+        for lane, ranks in seen.items():
+            self._marks.saw(lane, min(ranks), max(ranks))
 
     def hold(self, lanes: frozenset[int]) -> None:
         """Start nothing of these lanes, which are paused, until told otherwise; what waits here is handed back."""

@@ -23,6 +23,7 @@ from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
+from foliot.worker.rest import Rest
 from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
@@ -31,8 +32,6 @@ from foliot.worker.wary import Wary
 
 log = structlog.get_logger("worker")
 
-_SHORTEST_REST: Final = timedelta(milliseconds=1)
-_LONGEST_REST: Final = timedelta(milliseconds=500)
 _FAREWELL: Final = timedelta(seconds=5)
 """How long a worker that leaves tries to get its last results on record."""
 _MARGIN: Final = 0.2
@@ -147,20 +146,17 @@ class WorkerProcess:
         return lanes
 
     async def _claim(self, claimer: Claimer, stop: asyncio.Event) -> None:
-        pause = _SHORTEST_REST
+        rest = Rest(self._clock)
         while not (stop.is_set() or self._draining.is_set()):
             if self._clock() >= self._lease_ends:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
             if await self._persist(claimer.run_once, stop):
-                pause = _SHORTEST_REST
+                rest.found()
                 await asyncio.sleep(0)  # the handlers' turn
             else:
-                # Short naps right after work, longer ones the longer nothing came: a steady trickle is met at once,
-                # and an idle worker costs two statements a second.
-                await any_of(stop, self._wake, within=pause)
-                pause = min(pause * 2, _LONGEST_REST)
+                await any_of(stop, self._wake, within=rest.nap())
 
     async def _doubt(self, stop: asyncio.Event) -> None:
         """We were cut off or stood still for a whole lease: claim nothing more before we know that we still live."""

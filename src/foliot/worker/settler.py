@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -22,6 +23,9 @@ LARGEST_BATCH: Final = 2_000
 TRY_AGAIN: Final = timedelta(seconds=0.5)
 """Between two tries of an outcome that could not be recorded: others are not kept waiting by it."""
 _LONGEST_DELAY: Final = timedelta(days=30)
+
+_ENDING: Final = attrgetter("outcome.ending")
+_FENCE: Final = attrgetter("run.fence")
 
 
 class Settler:
@@ -135,11 +139,10 @@ class Settler:
 
     def _count(self, batch: list[Settlement]) -> None:
         self.settled += len(batch)
-        for ending, count in Counter(each.outcome.ending for each in batch).items():
+        for ending, count in Counter(map(_ENDING, batch)).items():
             telemetry.ATTEMPTS.labels(ending.word).inc(count)
-        for each in batch:
-            fence = each.run.fence
-            self._left[fence] -= 1
+        for fence, count in Counter(map(_FENCE, batch)).items():
+            self._left[fence] -= count
             if not self._left[fence]:
                 del self._left[fence]
                 self._over.append(fence)
