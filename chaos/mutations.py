@@ -309,6 +309,13 @@ _GUARDIAN_OFF = Mutant(
     [_burst((0.0, "stopSupervisor", "workers"), (15.0, "stopSupervisor", "workers"))],
     75.0,
 )
+_ONCE_IGNORED = Mutant(
+    "once-ignored",
+    "the reaper gives an at-most-once run that had begun to another worker",
+    (Edit("store/sql/fleet.sql", "WHEN began = 1 AND once THEN 7", "WHEN false THEN 7"),),
+    [_burst((0.0, "kill", "worker-0"), (4.0, "kill", "worker-1"))],
+    40.0,
+)
 MUTANTS: Final = (
     _FENCE_OFF,
     _UNIQUE_OFF,
@@ -322,5 +329,6 @@ MUTANTS: Final = (
     _LEDGER_LIES,
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
+    _ONCE_IGNORED,
     _GUARDIAN_OFF,
 )

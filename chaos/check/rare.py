@@ -23,6 +23,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         "retries": sum(row["status"] in {"failed", "timed_out"} and row["attempt"] > 0 for row in attempts),
         "time-outs": sum(row["status"] == "timed_out" for row in attempts),
         "dead letters": _count(rows, "failed"),
+        "unknown ends": sum(row["status"] == "unknown" for row in attempts),
         "skipped overlaps": _count(rows, "skipped"),
         "late instants caught up": sum(_caught_up(case, run) for job in case.jobs.values() for run in job.runs),
         "jittered runs": sum(_jittered(run) for job in case.jobs.values() for run in job.runs),
