@@ -1,0 +1,123 @@
+"""What is done for many remote workers at once: claims, settlements, heartbeats."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import asyncpg
+
+from foliot.store.database import Database, Line, Row
+
+
+class NumberUsed(Exception):  # noqa: N818 - reads aloud
+    """A worker has used the number of its claim before: its reply was lost, or is still on its way."""
+
+
+class Want(NamedTuple):
+    """One worker's wish: up to so many runs, under the number that it chose for this claim."""
+
+    worker: int
+    number: int
+    most: int
+
+
+class Part(NamedTuple):
+    """Successes of one claim: runs at their positions in it, each with the instant at which its handler began."""
+
+    worker: int
+    fence: int
+    runs: Sequence[int]
+    positions: Sequence[int]
+    started_at: Sequence[datetime]
+
+
+class Begun(NamedTuple):
+    worker: int
+    run: int
+    fence: int
+    at: datetime
+
+
+async def claim_for_many(
+    line: Line, wants: Sequence[Want], lanes: Sequence[int], marks: Sequence[int], owners: Sequence[int]
+) -> list[Row]:
+    """Pop the lowest ranks; the run at each place goes to the want whose index `owners` has there.
+
+    Rows of one worker follow each other. `NumberUsed` if any of the numbers was used before: then nothing happened.
+    """
+    workers, numbers = [want.worker for want in wants], [want.number for want in wants]
+    places = [owner + 1 for owner in owners]
+    try:
+        return await line.fetch("claim_for_many", workers, numbers, lanes, marks, len(places), places)
+    except asyncpg.UniqueViolationError:
+        raise NumberUsed from None
+
+
+async def fetch_again(line: Line, worker: int, number: int) -> list[Row]:
+    """What the claim of that number took; nothing if it never happened, or was handed back."""
+    return await line.fetch("fetch_again", worker, number)
+
+
+async def strays_for_many(line: Line, known: dict[int, Sequence[int]]) -> list[Row]:
+    """What stands in the name of each of these workers besides the claims that it knows."""
+    return await line.fetch("strays_for_many", list(known), [fence for fences in known.values() for fence in fences])
+
+
+async def disown(line: Line, worker: int, fence: int, claimed_at: datetime) -> bool:
+    """Make a claim nobody's, so that the next reap takes it back; false if it was fetched again since `claimed_at`."""
+    return bool(await line.fetch("disown", worker, fence, claimed_at))
+
+
+async def settle_for_many(line: Line, parts: Sequence[Part]) -> set[tuple[int, int]] | None:
+    """Record successes. None if all were still held; else those that were, as (run, fence)."""
+    firsts, lasts, end = [], [], 0
+    for part in parts:
+        firsts.append(end + 1)
+        end += len(part.runs)
+        lasts.append(end)
+    (row,) = await line.fetch(
+        "settle_for_many",
+        [part.fence for part in parts],
+        [part.worker for part in parts],
+        firsts,
+        lasts,
+        [run for part in parts for run in part.runs],
+        [position for part in parts for position in part.positions],
+        [at for part in parts for at in part.started_at],
+    )
+    return None if row["runs"] is None else set(zip(row["runs"], row["fences"], strict=True))
+
+
+async def forget_for_many(line: Line, claims: Iterable[tuple[int, int]]) -> None:
+    """Remove claims, given as (worker, fence), that cover no run any more."""
+    pairs = sorted(claims, key=lambda claim: claim[1])
+    await line.fetch("forget_for_many", [fence for _, fence in pairs], [worker for worker, _ in pairs])
+
+
+async def note_started_for_many(line: Line, begun: Iterable[Begun]) -> None:
+    rows = sorted(begun, key=lambda each: each.run)  # rows of `run` are locked by id, here as everywhere
+    await line.fetch("note_started_for_many", *(list(column) for column in zip(*rows, strict=True)))
+
+
+async def beat_for_many(line: Line, workers: Sequence[int]) -> set[int]:
+    """Renew the leases of these workers; those that are not declared dead."""
+    return {row["id"] for row in await line.fetch("beat_for_many", workers)}
+
+
+async def introduce(line: Line, worker: int, name: str, key: str) -> None:
+    """Make a worker known as that of `key`. What is known already does not change."""
+    await line.fetch("introduce_worker", worker, name, key)
+
+
+async def key_of(database: Database, worker: int) -> str | None:
+    """The key that registered this worker; none if there is no such worker, or it is not a remote one."""
+    return await database.fetchval("worker_key", worker)  # type: ignore[no-any-return]
+
+
+async def queues_of(database: Database, lanes: Sequence[int]) -> dict[int, str]:
+    return {row["id"]: row["queue"] for row in await database.fetch("lane_queues", lanes)}
+
+
+async def spec_bodies(line: Line, ids: Sequence[int]) -> dict[int, tuple[int, bytes]]:
+    """The lane and the body of each spec."""
+    return {row["id"]: (row["lane"], row["body"]) for row in await line.fetch("fetch_specs", ids)}
