@@ -23,6 +23,7 @@ from foliot.services.backfill import Backfiller
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.fire import Firer
+from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
@@ -185,6 +186,7 @@ class ApiNode(Node):
             specs,
             operations,
             CalendarKeeper(database),
+            Gateway(database, hints.give),  # its workers speak to the database themselves
         )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

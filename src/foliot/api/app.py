@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import calendars, jobs, ledger, operations, problems, runs, schedules
+from foliot.api import calendars, jobs, ledger, operations, problems, runs, schedules, work
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -28,6 +28,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *runs.OPERATIONS,
     *schedules.OPERATIONS,
     *calendars.OPERATIONS,
+    *work.OPERATIONS,
 )
 
 

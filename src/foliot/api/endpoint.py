@@ -4,6 +4,7 @@ import hashlib
 import re
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -41,7 +42,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 return problems.unauthorised()
             raw = await _read(request, operation)
             call = Call(
-                tenant=Tenant(owner.tenant, owner.name),
+                tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
                 services=services,
                 path=request.path_params,
                 query=read_query(request.query_params, operation.query),
@@ -49,6 +50,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 raw=raw,
                 key=_key(request, operation),
                 fingerprint=hashlib.sha256(f"{request.method} {request.url.path}\n".encode() + raw).digest(),
+                gone=partial(_gone, request),
             )
             return _render(await operation.handler(call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
@@ -84,6 +86,12 @@ def _key(request: Request, operation: Operation) -> str | None:
     if not _KEY.fullmatch(key):
         raise InvalidField("Idempotency-Key", "is not 1 to 200 visible ASCII characters", "a random UUID does well")
     return key
+
+
+async def _gone(request: Request) -> None:
+    """Once the body has been read, all that can still come is the end of the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _read(request: Request, operation: Operation) -> bytes:

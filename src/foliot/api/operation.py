@@ -1,6 +1,6 @@
 """One table of operations: routes, documents, required scopes and generated tests all derive from it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from foliot.api.reading import SMALL
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.gateway import Gateway
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -20,6 +21,10 @@ class Tenant(NamedTuple):
 
     id: int
     name: str
+    key: str = ""
+    """The id of the key that it calls with."""
+    serves: Sequence[str] = ()
+    """The queues whose work that key may fetch."""
 
 
 class Services(NamedTuple):
@@ -32,6 +37,7 @@ class Services(NamedTuple):
     specs: SpecBook
     operations: Operations
     calendars: CalendarKeeper
+    gateway: Gateway
 
 
 class Call(NamedTuple):
@@ -46,6 +52,8 @@ class Call(NamedTuple):
     key: str | None
     """The Idempotency-Key header."""
     fingerprint: bytes
+    gone: Callable[[], Awaitable[None]]
+    """Returns when the caller has hung up."""
 
 
 class Reply(NamedTuple):

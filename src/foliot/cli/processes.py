@@ -35,16 +35,30 @@ def scheduler(settings: Settings) -> None:
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
 @click.option("--queue", "queues", multiple=True, help="Serve this queue (may be given several times).")
 @click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
+@click.option("--url", help="Fetch work over HTTP from the API at this address; the key comes from FOLIOT_KEY.")
+@click.option("--gateway", is_flag=True, help="Fetch work over HTTP, also where a database is known.")
 @click.pass_obj
-def worker(settings: Settings, app: str | None, queues: tuple[str, ...], concurrency: int | None) -> None:
-    """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
+def worker(
+    settings: Settings,
+    app: str | None,
+    queues: tuple[str, ...],
+    concurrency: int | None,
+    url: str | None,
+    gateway: bool,
+) -> None:
+    """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run.
+
+    Work comes from the database of FOLIOT_DATABASE_URL; without it, over HTTP if FOLIOT_URL and FOLIOT_KEY are set;
+    without them, from the database of the `foliot up` in this folder. --url and --gateway choose HTTP in any case.
+    """
+    from foliot.cli.reaching import Reach
     from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
 
     served = Worker() if app is None else load_app(app)
     served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
-    serve_worker(served, settings)
+    serve_worker(served, settings, Reach(url, gateway))
 
 
 def load_app(name: str) -> "Worker":

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
@@ -10,31 +9,33 @@ from functools import partial
 
 import structlog
 
-from foliot.cli.compose import dsn_of, open_database
+from foliot.cli.reaching import Reach, open_carrier
 from foliot.cli.shell import run_process
 from foliot.domain.spec import Spec
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
-from foliot.store.database import Line
-from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
-from foliot.worker.process import WorkerOptions, WorkerProcess, new_worker_id
+from foliot.worker.port import Carrier
+from foliot.worker.process import WorkerOptions, WorkerProcess
 from foliot.worker.web import http_executor, open_session
 
 log = structlog.get_logger("worker")
 
 
-def serve_worker(app: Worker, settings: Settings | None = None) -> None:
+def serve_worker(app: Worker, settings: Settings | None = None, reach: Reach = Reach()) -> None:  # noqa: B008 - frozen
     settings = settings or Settings.read(os.environ)
-    run_process("worker", settings, partial(_worker, settings, app), metrics=True)
+    run_process("worker", settings, partial(_worker, settings, app, reach), metrics=True)
 
 
-async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
-    async with open_database(settings, stop, size=1):
-        pass  # it is there and fit for use; the worker has its own three connections
+async def _worker(settings: Settings, app: Worker, reach: Reach, stop: asyncio.Event) -> None:
+    async with open_carrier(settings, reach, stop) as carrier:
+        await _work(carrier, app, stop)
+
+
+async def _work(carrier: Carrier, app: Worker, stop: asyncio.Event) -> None:
     functions = {name: task.function for name, task in app.tasks.items()}
     async with open_session(app.concurrency) as session, background(_declare(app, stop)):
         with ExitStack() as stack:
@@ -48,8 +49,6 @@ async def _worker(settings: Settings, app: Worker, stop: asyncio.Event) -> None:
                 return by_group.get(spec.handler.group)
 
             options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
-            name = f"{socket.gethostname()}:{os.getpid()}"
-            carrier = SqlCarrier(partial(Line, dsn_of(settings)), new_worker_id(), name)
             ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
             await WorkerProcess(carrier, executors, options).run(stop, ready)
 

@@ -38,6 +38,10 @@ class Refused(FoliotError):  # noqa: N818 - reads aloud
     """The server does not take us, and waiting will not mend it: wrong address, name or password."""
 
 
+class OutOfReach(ConnectionError):  # noqa: N818 - as Refused
+    """What stands between us and the database is away or overwhelmed; the message says where and why."""
+
+
 def is_gone(error: BaseException) -> bool:
     """Whether `error` says that the connection, not the statement, is at fault. What was asked may have happened."""
     if isinstance(error, Unavailable):
@@ -53,6 +57,8 @@ def is_contended(error: BaseException) -> bool:
 
 def trouble(error: BaseException) -> str:
     """What `persist` waits out, in words."""
+    if isinstance(error, OutOfReach):
+        return str(error)
     cause = error.__cause__ if isinstance(error, Unavailable) and error.__cause__ else error
     what = str(cause).partition("\n")[0] or type(cause).__name__
     return f"the database is {'busy' if is_contended(error) else 'out of reach'}: {what}"

@@ -82,7 +82,7 @@ class RunColumns(msgspec.Struct, rename="camel"):
     attempt: list[int]
     deaths: list[int]
     scheduled_at: list[Instant]
-    target: list[msgspec.Raw | None]
+    target: list[msgspec.Raw]
     payload: list[msgspec.Raw]
 
 

@@ -72,6 +72,9 @@ class SqlCarrier:
             await connection.add_listener(READY, lambda *_: wake())
             self._listening = connection
 
+    def hurry(self) -> None:
+        """Nothing to do: a claim through SQL waits for nobody."""
+
     async def leave(self) -> None:
         await fleet.leave(self._lease, self._worker)
 

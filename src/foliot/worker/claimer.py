@@ -4,11 +4,11 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from foliot.domain.marks import Marks
 from foliot.domain.outcome import Outcome
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor, Executors
-from foliot.domain.marks import Marks
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler

@@ -39,6 +39,9 @@ class Carrier(Protocol):
     async def listen(self, wake: Callable[[], None]) -> None:
         """Have `wake` called when there may be work. A hint: polling makes it correct."""
 
+    def hurry(self) -> None:
+        """Have a claim that waits for work, now or later, come back at once: the worker is about to leave."""
+
     async def leave(self) -> None:
         """Say good-bye, so that nobody waits for the lease to end."""
 

@@ -88,6 +88,7 @@ class WorkerProcess:
             async with asyncio.TaskGroup() as group:
                 for each in (self._settle, self._look, self._beat):
                     group.create_task(each())
+                group.create_task(self._hurry(stop))
                 await self._claim(claimer, stop)
                 await self._leave()
                 self._done.set()
@@ -116,14 +117,21 @@ class WorkerProcess:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
+            asked = self._clock()
             if await self._persist(claimer.run_once, stop):
                 pause = _SHORTEST_REST
                 await asyncio.sleep(0)  # the handlers' turn
             else:
                 # Short naps right after work, longer ones the longer nothing came: a steady trickle is met at once,
-                # and an idle worker costs two statements a second.
+                # and an idle worker costs two statements a second. A claim that waits by itself is rest enough.
+                if self._clock() - asked > _LONGEST_REST.total_seconds():
+                    pause = _SHORTEST_REST
                 await any_of(stop, self._wake, within=pause)
                 pause = min(pause * 2, _LONGEST_REST)
+
+    async def _hurry(self, stop: asyncio.Event) -> None:
+        await any_of(stop, self._done)
+        self._carrier.hurry()
 
     async def _doubt(self, stop: asyncio.Event) -> None:
         """We were cut off or stood still for a whole lease: claim nothing more before we know that we still live."""

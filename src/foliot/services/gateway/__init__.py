@@ -1,0 +1,231 @@
+"""Work for workers that have only a URL and a key: what many of them ask is done for all of them at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from foliot.domain.errors import Forbidden, InvalidField, NotFound, Unavailable
+from foliot.domain.ids import decode
+from foliot.domain.sharing import may_serve
+from foliot.kit.clock import Steady, steady
+from foliot.kit.joined import Joined
+from foliot.kit.signals import READY
+from foliot.kit.tasks import background
+from foliot.services.gateway.claims import Claims
+from foliot.services.gateway.settlements import Settlements, check_instants, settling_of
+from foliot.services.gateway.telling import NOTHING, Teller
+from foliot.store import fleet
+from foliot.store.database import Database, Row
+from foliot.store.gateway import (
+    Begun,
+    Want,
+    beat_for_many,
+    disown,
+    introduce,
+    key_of,
+    note_started_for_many,
+    queues_of,
+    strays_for_many,
+)
+from foliot.store.recovery import is_contended, is_gone
+from foliot.store.specs import ensure_lanes
+from foliot.wire.work import (
+    ClaimAnswer,
+    ClaimBody,
+    Heartbeat,
+    HeartbeatAnswer,
+    Registration,
+    SettleAnswer,
+    SettleBody,
+    same_length,
+)
+
+MOST_LANES: Final = 1_000
+MOST_REMEMBERED: Final = 100_000
+
+
+class Bearer(NamedTuple):
+    """Who calls: the id of the key, and the queues that it serves."""
+
+    key: str
+    serves: Sequence[str]
+
+
+class _Beat(NamedTuple):
+    worker: int
+    begun: list[Begun]
+
+
+class _Known(NamedTuple):
+    worker: int
+    fences: list[int]
+
+
+class Gateway:
+    """Three connections, however many workers there are. What it remembers of them, any other gateway can find out."""
+
+    def __init__(self, database: Database, hint: Callable[[str], None], clock: Steady = steady) -> None:
+        self._database = database
+        self._hint = hint
+        self._claim_line = database.line()
+        self._settle_line = database.line()
+        self._lease_line = database.line(statement_timeout="5s")
+        self._teller = Teller(self._claim_line, clock)
+        self._claims = Claims(self._claim_line, self._teller.learn, clock)
+        self._settlements = Settlements(self._settle_line)
+        self._beats = Joined(self._beat, most=1_000)
+        self._strays = Joined(self._find_strays, most=100)
+        self._keys: dict[int, str] = {}
+        self._queues: dict[int, str] = {}
+
+    async def run(self) -> None:
+        """Serve until cancelled. One task of this must run for calls to be answered."""
+        loops = (self._settlements.run(), self._beats.run(), self._strays.run())
+        try:
+            async with background(*loops):
+                await self._claims.run()
+        finally:
+            for line in (self._claim_line, self._settle_line, self._lease_line):
+                await line.close()
+
+    def wake(self) -> None:
+        """There may be work."""
+        self._claims.wake()
+
+    def dismiss(self) -> None:
+        """Let nobody wait any longer: this process is about to end."""
+        self._claims.dismiss()
+
+    async def heartbeat(self, bearer: Bearer, body: Heartbeat) -> HeartbeatAnswer:
+        with _reaching():
+            lanes: list[int] = []
+            worker = worker_number(body.worker)
+            if body.register is not None:
+                lanes = await self._register(bearer, worker, body.register)
+            await self._check_owner(bearer, worker)
+            alive = await self._beats(_Beat(worker, _begun(worker, body)))
+            if body.leaving:
+                await fleet.leave(self._lease_line, worker)
+                alive = False
+            return HeartbeatAnswer(alive, lanes)
+
+    async def claim(self, bearer: Bearer, body: ClaimBody, gone: Callable[[], Awaitable[None]]) -> ClaimAnswer:
+        """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""
+        with _reaching():
+            worker = worker_number(body.worker)
+            await self._check_owner(bearer, worker)
+            if body.known is not None:
+                return self._teller.tell(await self._strays(_Known(worker, body.known)))
+            await self._check_lanes(bearer, body.lanes)
+            if not body.most or not body.lanes:
+                return NOTHING
+            rows = await self._wait(Want(worker, body.number, body.most), body, gone)
+            return self._teller.tell(rows)
+
+    async def settle(self, bearer: Bearer, body: SettleBody) -> SettleAnswer:
+        with _reaching():
+            worker = worker_number(body.worker)
+            await self._check_owner(bearer, worker)
+            return await self._settlements.settle(settling_of(worker, body))
+
+    async def _register(self, bearer: Bearer, worker: int, told: Registration) -> list[int]:
+        for queue in told.queues:
+            _check_queue(bearer, queue)
+        if len(told.queues) * len(told.groups) > MOST_LANES:
+            raise InvalidField("register.groups", f"more than {MOST_LANES:,} lanes", "serve fewer queues or handlers")
+        await introduce(self._lease_line, worker, told.name, bearer.key)
+        return await ensure_lanes(self._lease_line, told.queues, told.groups)
+
+    async def _check_owner(self, bearer: Bearer, worker: int) -> None:
+        if worker not in self._keys:
+            key = await key_of(self._database, worker)
+            if key is None:
+                raise _no_such_worker()
+            if len(self._keys) > MOST_REMEMBERED:
+                self._keys.clear()
+            self._keys[worker] = key
+        if self._keys[worker] != bearer.key:
+            raise _no_such_worker()
+
+    async def _check_lanes(self, bearer: Bearer, lanes: list[int]) -> None:
+        if unknown := {*lanes} - self._queues.keys():
+            self._queues |= await queues_of(self._database, sorted(unknown))
+        for lane in lanes:
+            if lane not in self._queues:
+                raise InvalidField("lanes", f"there is no lane {lane}", "claim those that the registration answered")
+            _check_queue(bearer, self._queues[lane])
+
+    async def _wait(self, want: Want, body: ClaimBody, gone: Callable[[], Awaitable[None]]) -> list[Row]:
+        poll = self._claims.ask(want, tuple(dict.fromkeys(body.lanes)))
+        hung_up = asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait([poll.done, hung_up], timeout=body.wait, return_when=asyncio.FIRST_COMPLETED)
+            if not poll.done.done() and self._claims.withdraw(poll):
+                return []
+            rows = await poll.done
+            if rows and hung_up.done():
+                await self._hand_back(rows)
+                return []
+            return rows
+        finally:
+            hung_up.cancel()
+
+    async def _hand_back(self, rows: list[Row]) -> None:
+        first = rows[0]
+        if await disown(self._claim_line, first["worker"], first["fence"], first["claimed_at"]):
+            await fleet.reap(self._claim_line)
+            self._hint(READY)
+
+    async def _beat(self, beats: Sequence[_Beat]) -> list[bool]:
+        alive = await beat_for_many(self._lease_line, [beat.worker for beat in beats])
+        if begun := [each for beat in beats for each in beat.begun]:
+            await note_started_for_many(self._lease_line, begun)
+        return [beat.worker in alive for beat in beats]
+
+    async def _find_strays(self, asked: Sequence[_Known]) -> list[list[Row]]:
+        known: dict[int, list[int]] = {}
+        for each in asked:
+            known.setdefault(each.worker, []).extend(each.fences)
+        rows = await strays_for_many(self._claim_line, known)
+        await self._teller.learn(rows)
+        return [[row for row in rows if row["worker"] == each.worker] for each in asked]
+
+
+def worker_number(text: str) -> int:
+    """The worker of this id; a malformed one is as unknown as any other."""
+    try:
+        return decode("wrk", text)
+    except InvalidField:
+        raise _no_such_worker() from None
+
+
+def _no_such_worker() -> NotFound:
+    return NotFound("there is no such worker", "register it first, with this key")
+
+
+def _check_queue(bearer: Bearer, queue: str) -> None:
+    if not may_serve(bearer.serves, queue):
+        hint = "the operator makes one that does: `foliot key create TENANT --serve QUEUE`"
+        raise Forbidden(f"this key does not serve the queue {queue[:200]!r}", hint)
+
+
+def _begun(worker: int, body: Heartbeat) -> list[Begun]:
+    if body.started is None:
+        return []
+    if not same_length(body.started, "run_id", "fence", "started_at"):
+        raise InvalidField("started", "its columns differ in length", "one entry for each run in every column")
+    check_instants(body.started.started_at, "started")
+    rows = zip(body.started.run_id, body.started.fence, body.started.started_at, strict=True)
+    return [Begun(worker, decode("run", run), fence, at) for run, fence, at in rows]
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """A database that is away or in the way is something to try again, which every call of the gateway bears."""
+    try:
+        yield
+    except Exception as error:
+        if not (is_gone(error) or is_contended(error)):
+            raise
+        raise Unavailable("the database cannot be reached", "try again in a few seconds") from error
