@@ -43,7 +43,7 @@ def utc(text: str) -> datetime:
 
 
 class World:
-    """One tenant in one database, with every service at hand and nothing running by itself but submitter and gateway."""
+    """One tenant in one database, with every service at hand; nothing runs by itself but submitter and gateway."""
 
     def __init__(self, database: Database, tenant: int, key: str) -> None:
         self.database = database

@@ -22,6 +22,7 @@ from foliot.store.gateway import (
     Want,
     beat_for_many,
     disown,
+    fetch_again,
     introduce,
     key_of,
     note_started_for_many,
@@ -157,6 +158,10 @@ class Gateway:
             _check_queue(bearer, self._queues[lane])
 
     async def _wait(self, want: Want, body: ClaimBody, gone: Callable[[], Awaitable[None]]) -> list[Row]:
+        if self._claims.has_answered(want):
+            again = await fetch_again(self._claim_line, want.worker, want.number)
+            await self._teller.learn(again)
+            return again
         poll = self._claims.ask(want, tuple(dict.fromkeys(body.lanes)))
         hung_up = asyncio.ensure_future(gone())
         try:

@@ -23,6 +23,7 @@ MOST_WAITING: Final = 5_000
 MOST_POPPED: Final = 2_000
 """Runs in one statement, of all workers together."""
 MOST_DESKS: Final = 1_000
+MOST_REMEMBERED: Final = 100_000
 SHORTEST_REST: Final = 0.001
 LONGEST_REST: Final = 0.5
 PUBLISH_EVERY: Final = 0.2
@@ -93,6 +94,7 @@ class Claims:
         self._clock = clock
         self._desks: dict[frozenset[int], Desk] = {}
         self._polls: dict[int, Poll] = {}
+        self._answered: dict[int, int] = {}
         self._stir = asyncio.Event()
         self._fresh: dict[int, int] = {}
         self._publish_at = float("-inf")
@@ -115,6 +117,10 @@ class Claims:
         self._stir.set()
         telemetry.GATEWAY_WAITING.set(len(self._polls))
         return poll
+
+    def has_answered(self, want: Want) -> bool:
+        """Whether this is the last claim of its worker that was answered with runs here, asked for once more."""
+        return self._answered.get(want.worker) == want.number
 
     def withdraw(self, poll: Poll) -> bool:
         """Leave the line; false if a claim for this poll is under way or done."""
@@ -155,6 +161,12 @@ class Claims:
         finally:
             self.dismiss()
 
+    def _answer(self, poll: Poll, rows: list[Row]) -> None:
+        if len(self._answered) > MOST_REMEMBERED:
+            self._answered.clear()
+        self._answered[poll.want.worker] = poll.want.number
+        poll.answer(rows)
+
     def _leave(self, poll: Poll) -> None:
         if self._polls.get(poll.want.worker) is poll:
             del self._polls[poll.want.worker]
@@ -184,7 +196,7 @@ class Claims:
         got = {worker: list(mine) for worker, mine in groupby(rows, itemgetter("worker"))}
         for poll in polls:
             if mine := got.get(poll.want.worker):
-                poll.answer(mine)
+                self._answer(poll, mine)
         desk.put_back([poll for poll in polls if poll.want.worker not in got])
         if len(rows) < len(owners):
             desk.rest(self._clock(), found=bool(rows))
@@ -203,7 +215,7 @@ class Claims:
             except Exception as error:  # noqa: BLE001 - as above
                 poll.fail(error)
             else:
-                poll.answer(rows)
+                self._answer(poll, rows)
 
     async def _claim_or_fetch_again(self, desk: Desk, poll: Poll) -> list[Row]:
         try:
