@@ -33,4 +33,3 @@ async def through_sql(dsn: str) -> AsyncIterator[NewCarrier]:
 async def through_http(world: World) -> AsyncIterator[NewCarrier]:
     async with served(world) as foliot, open_gateway_session() as session:
         yield lambda worker: HttpCarrier(session, Access(foliot.url, foliot.key), worker, f"worker {worker}")
-        world.gateway.dismiss()

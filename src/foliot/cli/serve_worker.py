@@ -32,12 +32,12 @@ def serve_worker(app: Worker, settings: Settings | None = None, reach: Reach = R
 
 async def _worker(settings: Settings, app: Worker, reach: Reach, stop: asyncio.Event) -> None:
     async with open_carrier(settings, reach, stop) as carrier:
-        await _work(carrier, app, stop)
+        await _work(carrier, app, reach.url, stop)
 
 
-async def _work(carrier: Carrier, app: Worker, stop: asyncio.Event) -> None:
+async def _work(carrier: Carrier, app: Worker, url: str | None, stop: asyncio.Event) -> None:
     functions = {name: task.function for name, task in app.tasks.items()}
-    async with open_session(app.concurrency) as session, background(_declare(app, stop)):
+    async with open_session(app.concurrency) as session, background(_declare(app, stop, url)):
         with ExitStack() as stack:
             threads = ThreadPoolExecutor(min(app.concurrency, 64), thread_name_prefix="handler")
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
@@ -53,12 +53,12 @@ async def _work(carrier: Carrier, app: Worker, stop: asyncio.Event) -> None:
             await WorkerProcess(carrier, executors, options).run(stop, ready)
 
 
-async def _declare(app: Worker, stop: asyncio.Event) -> None:
+async def _declare(app: Worker, stop: asyncio.Event, url: str | None = None) -> None:
     """Tell Foliot of the schedules that an application's functions declare; patiently, the API may come later."""
     scheduled = [task for task in app.tasks.values() if task.is_scheduled]
     while scheduled and not stop.is_set():
         try:
-            async with AsyncFoliot() as client:
+            async with AsyncFoliot(url) as client:
                 for task in scheduled:
                     job = await client.put_job(task.key, task.name, task.name, **task.fields)
                     log.info("declared", job=job.id, function=task.name, next_run=job.next_run_at)

@@ -166,6 +166,7 @@ class Gateway:
         hung_up = asyncio.ensure_future(gone())
         try:
             await asyncio.wait([poll.done, hung_up], timeout=body.wait, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([poll.done, poll.tried, hung_up], return_when=asyncio.FIRST_COMPLETED)
             if not poll.done.done() and self._claims.withdraw(poll):
                 return []
             rows = await poll.done

@@ -38,7 +38,10 @@ class Poll:
     def __init__(self, want: Want, lanes: Sequence[int]) -> None:
         self.want = want
         self.lanes = lanes
-        self.done: asyncio.Future[list[Row]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[list[Row]] = loop.create_future()
+        self.tried: asyncio.Future[None] = loop.create_future()
+        """Done once a claim found nothing for it: even who does not want to wait gets one try."""
 
     def answer(self, rows: list[Row]) -> None:
         if not self.done.done():
@@ -75,6 +78,9 @@ class Desk:
     def put_back(self, polls: Sequence[Poll]) -> None:
         """They got nothing, and keep their place before those who came since."""
         self.waiting = {**dict.fromkeys(polls), **self.waiting}
+        for poll in polls:
+            if not poll.tried.done():
+                poll.tried.set_result(None)
 
     def rest(self, now: float, *, found: bool) -> None:
         """There was less than was wanted: short naps right after work, longer ones the longer nothing comes."""
