@@ -39,7 +39,7 @@ class Begun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     started_at: list[Instant]
 
 
-class Heartbeat(msgspec.Struct, forbid_unknown_fields=True):
+class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The worker lives. `register` in the first one, `leaving` in the last."""
 
     worker: str
@@ -55,7 +55,7 @@ class HeartbeatAnswer(msgspec.Struct):
     lanes: list[int] = []
 
 
-class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Up to `most` runs of these lanes, waiting up to `wait` seconds for the first.
 
     `number` names the claim: repeated, it answers with what it took before. With `known`, the fences that the worker
@@ -125,7 +125,7 @@ class Ended(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=
     outcome: Outcome
 
 
-class SettleBody(msgspec.Struct, forbid_unknown_fields=True):
+class SettleBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Endings: successes in columns, the others each by itself. May be repeated after a lost reply.
 
     `doubted` are successes that an answer called `uncovered`, in full: are they on record from an earlier try?

@@ -42,6 +42,7 @@ class Poll:
         self.done: asyncio.Future[list[Row]] = loop.create_future()
         self.tried: asyncio.Future[None] = loop.create_future()
         """Done once a claim found nothing for it: even who does not want to wait gets one try."""
+        self.is_leaving = False
 
     def answer(self, rows: list[Row]) -> None:
         if not self.done.done():
@@ -76,10 +77,12 @@ class Desk:
         return taken
 
     def put_back(self, polls: Sequence[Poll]) -> None:
-        """They got nothing, and keep their place before those who came since."""
-        self.waiting = {**dict.fromkeys(polls), **self.waiting}
+        """They got nothing, and keep their place before those who came since, unless they want to leave."""
+        self.waiting = {**{poll: None for poll in polls if not poll.is_leaving}, **self.waiting}
         for poll in polls:
-            if not poll.tried.done():
+            if poll.is_leaving:
+                poll.answer([])
+            elif not poll.tried.done():
                 poll.tried.set_result(None)
 
     def rest(self, now: float, *, found: bool) -> None:
@@ -129,9 +132,10 @@ class Claims:
         return self._answered.get(want.worker) == want.number
 
     def withdraw(self, poll: Poll) -> bool:
-        """Leave the line; false if a claim for this poll is under way or done."""
+        """Leave the line; false if a claim for this poll is under way, whose end answers it, or done."""
         desk = self._desks.get(frozenset(poll.lanes))
         if desk is None or poll not in desk.waiting:
+            poll.is_leaving = True
             return False
         del desk.waiting[poll]
         self._leave(poll)
