@@ -19,7 +19,7 @@ async def register(api: Caller, worker: str = WORKER, **more: Any) -> list[int]:
     answer = await api.post("/v1/work/heartbeat", {"worker": worker, "register": {**REGISTER, **more}})
     assert answer.status == 200, answer.content
     assert answer.json["alive"]
-    return answer.json["lanes"]
+    return [told["lane"] for told in answer.json["lanes"]]
 
 
 async def claim(api: Caller, lanes: list[int], **more: Any) -> Any:

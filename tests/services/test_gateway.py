@@ -44,7 +44,7 @@ class Remote:
     async def register(self, *queues: str, bearer: Bearer = MINE) -> "Remote":
         told = Registration("remote", list(queues or ["default"]), ["fn:noop"])
         answer = await self.world.gateway.heartbeat(bearer, Heartbeat(self.id, told))
-        self.lanes = answer.lanes
+        self.lanes = [told.lane for told in answer.lanes]
         return self
 
     async def claim(

@@ -48,11 +48,18 @@ class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     leaving: bool = False
 
 
+class ToldLane(msgspec.Struct):
+    """What a worker claims from: one group of handlers of one queue."""
+
+    lane: int
+    queue: str
+
+
 class HeartbeatAnswer(msgspec.Struct):
     """`alive` is false once the worker was declared dead, which is final. `lanes` are what a registration may claim."""
 
     alive: bool
-    lanes: list[int] = []
+    lanes: list[ToldLane] = []
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

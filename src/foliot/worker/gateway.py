@@ -77,7 +77,7 @@ class HttpCarrier:
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
         told = Registration(self._name, list(queues), list(groups))
         answer = await self._beat(Heartbeat(self._worker, register=told))
-        return answer.lanes
+        return [told.lane for told in answer.lanes]
 
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:  # noqa: ARG002 - the gateway keeps its own marks
         wait = 0.0 if self._hurried.is_set() else LONGEST_WAIT

@@ -39,6 +39,7 @@ from foliot.wire.work import (
     Registration,
     SettleAnswer,
     SettleBody,
+    ToldLane,
     same_length,
 )
 
@@ -100,7 +101,7 @@ class Gateway:
 
     async def heartbeat(self, bearer: Bearer, body: Heartbeat) -> HeartbeatAnswer:
         with _reaching():
-            lanes: list[int] = []
+            lanes: list[ToldLane] = []
             worker = worker_number(body.worker)
             if body.register is not None:
                 lanes = await self._register(bearer, worker, body.register)
@@ -130,13 +131,15 @@ class Gateway:
             await self._check_owner(bearer, worker)
             return await self._settlements.settle(settling_of(worker, body))
 
-    async def _register(self, bearer: Bearer, worker: int, told: Registration) -> list[int]:
+    async def _register(self, bearer: Bearer, worker: int, told: Registration) -> list[ToldLane]:
         for queue in told.queues:
             _check_queue(bearer, queue)
         if len(told.queues) * len(told.groups) > MOST_LANES:
             raise InvalidField("register.groups", f"more than {MOST_LANES:,} lanes", "serve fewer queues or handlers")
         await introduce(self._lease_line, worker, told.name, bearer.key)
-        return await ensure_lanes(self._lease_line, told.queues, told.groups)
+        lanes = await ensure_lanes(self._lease_line, told.queues, told.groups)
+        await self._learn_queues(lanes)
+        return [ToldLane(lane, self._queues[lane]) for lane in lanes]
 
     async def _check_owner(self, bearer: Bearer, worker: int) -> None:
         if worker not in self._keys:
@@ -150,12 +153,15 @@ class Gateway:
             raise _no_such_worker()
 
     async def _check_lanes(self, bearer: Bearer, lanes: list[int]) -> None:
-        if unknown := {*lanes} - self._queues.keys():
-            self._queues |= await queues_of(self._database, sorted(unknown))
+        await self._learn_queues(lanes)
         for lane in lanes:
             if lane not in self._queues:
                 raise InvalidField("lanes", f"there is no lane {lane}", "claim those that the registration answered")
             _check_queue(bearer, self._queues[lane])
+
+    async def _learn_queues(self, lanes: list[int]) -> None:
+        if unknown := {*lanes} - self._queues.keys():
+            self._queues |= await queues_of(self._database, sorted(unknown))
 
     async def _wait(self, want: Want, body: ClaimBody, gone: Callable[[], Awaitable[None]]) -> list[Row]:
         if self._claims.has_answered(want):
