@@ -21,6 +21,14 @@ class Want(NamedTuple):
     most: int
 
 
+class Scan(NamedTuple):
+    """Where to look: lanes in order, each from its mark on and for its portion at most."""
+
+    lanes: Sequence[int]
+    marks: Sequence[int]
+    portions: Sequence[int]
+
+
 class Part(NamedTuple):
     """Successes of one claim: runs at their positions in it, each with the instant at which its handler began."""
 
@@ -38,9 +46,7 @@ class Begun(NamedTuple):
     at: datetime
 
 
-async def claim_for_many(
-    line: Line, wants: Sequence[Want], lanes: Sequence[int], marks: Sequence[int], owners: Sequence[int]
-) -> list[Row]:
+async def claim_for_many(line: Line, wants: Sequence[Want], scan: Scan, owners: Sequence[int]) -> list[Row]:
     """Pop the lowest ranks; the run at each place goes to the want whose index `owners` has there.
 
     Rows of one worker follow each other. `NumberUsed` if any of the numbers was used before: then nothing happened.
@@ -48,7 +54,9 @@ async def claim_for_many(
     workers, numbers = [want.worker for want in wants], [want.number for want in wants]
     places = [owner + 1 for owner in owners]
     try:
-        return await line.fetch("claim_for_many", workers, numbers, lanes, marks, len(places), places)
+        return await line.fetch(
+            "claim_for_many", workers, numbers, scan.lanes, scan.marks, len(places), places, scan.portions
+        )
     except asyncpg.UniqueViolationError:
         raise NumberUsed from None
 

@@ -20,6 +20,7 @@ Fence = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Position = Annotated[int, Meta(ge=1, le=LARGEST_CLAIM)]
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Lane = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Most = Annotated[int, Meta(ge=0, le=LARGEST_CLAIM)]
 Small = Annotated[int, Meta(ge=0, le=2**15 - 1)]
 
 
@@ -63,8 +64,9 @@ class HeartbeatAnswer(msgspec.Struct):
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Up to `most` runs of these lanes, waiting up to `wait` seconds for the first.
+    """Up to `most` runs of these lanes, in this order, waiting up to `wait` seconds for the first.
 
+    `portions` say how many each of the lanes may give at most; without them, each may give all.
     `number` names the claim: repeated, it answers with what it took before. With `known`, the fences that the worker
     knows of, it answers with what else stands in the worker's name, and takes nothing.
     """
@@ -72,7 +74,8 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     worker: str
     number: Number = 0
     lanes: Annotated[list[Lane], Meta(max_length=1_000)] = []
-    most: Annotated[int, Meta(ge=0, le=LARGEST_CLAIM)] = 0
+    portions: Annotated[list[Most], Meta(max_length=1_000)] = []
+    most: Most = 0
     wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
     known: Annotated[list[Fence], Meta(max_length=100_000)] | None = None
 

@@ -168,7 +168,7 @@ class Gateway:
             again = await fetch_again(self._claim_line, want.worker, want.number)
             await self._teller.learn(again)
             return again
-        poll = self._claims.ask(want, tuple(dict.fromkeys(body.lanes)))
+        poll = self._claims.ask(want, _portions(body))
         hung_up = asyncio.ensure_future(gone())
         try:
             await asyncio.wait([poll.done, hung_up], timeout=body.wait, return_when=asyncio.FIRST_COMPLETED)
@@ -220,6 +220,12 @@ def _check_queue(bearer: Bearer, queue: str) -> None:
     if not may_serve(bearer.serves, queue):
         hint = "the operator makes one that does: `foliot key create TENANT --serve QUEUE`"
         raise Forbidden(f"this key does not serve the queue {queue[:200]!r}", hint)
+
+
+def _portions(body: ClaimBody) -> dict[int, int]:
+    if body.portions and not same_length(body, "lanes", "portions"):
+        raise InvalidField("portions", "are not as many as lanes", "one for each lane, or none at all")
+    return dict(zip(body.lanes, body.portions or [body.most] * len(body.lanes), strict=True))
 
 
 def _begun(worker: int, body: Heartbeat) -> list[Begun]:

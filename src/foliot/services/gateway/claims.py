@@ -1,7 +1,7 @@
 """Waiting polls of remote workers: those that want the same lanes are served by one claim for all of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import groupby
@@ -16,7 +16,7 @@ from foliot.kit.clock import Steady
 from foliot.kit.loop import any_of
 from foliot.store.database import Line, Row
 from foliot.store.dispatch import publish
-from foliot.store.gateway import NumberUsed, Want, claim_for_many, fetch_again
+from foliot.store.gateway import NumberUsed, Scan, Want, claim_for_many, fetch_again
 
 MOST_WAITING: Final = 5_000
 """Polls that may wait in one process; more are turned away, to come back a little later or elsewhere."""
@@ -35,9 +35,10 @@ Learned = Callable[[list[Row]], Awaitable[dict[int, int]]]
 class Poll:
     """One worker that waits for work. `done` gives the rows that it got; none if it waited for nothing."""
 
-    def __init__(self, want: Want, lanes: Sequence[int]) -> None:
+    def __init__(self, want: Want, portions: Mapping[int, int]) -> None:
+        """`portions`: lanes in the order in which they are wanted, and how many runs each may give."""
         self.want = want
-        self.lanes = lanes
+        self.portions = portions
         loop = asyncio.get_running_loop()
         self.done: asyncio.Future[list[Row]] = loop.create_future()
         self.tried: asyncio.Future[None] = loop.create_future()
@@ -90,10 +91,12 @@ class Desk:
         self._rest = SHORTEST_REST if found else min(2 * self._rest, LONGEST_REST)
         self.due = now + self._rest
 
-    def scan(self, first: Poll, now: float) -> tuple[Sequence[int], list[int]]:
+    def scan(self, polls: Sequence[Poll], now: float) -> Scan:
         """Lanes in the order that the first in line asked for: each worker begins with another one each time."""
         marks = dict(zip(*self.marks.next_scan(now), strict=True))
-        return first.lanes, [marks[lane] for lane in first.lanes]
+        lanes = list(polls[0].portions)
+        portions = [min(sum(poll.portions[lane] for poll in polls), MOST_POPPED) for lane in lanes]
+        return Scan(lanes, [marks[lane] for lane in lanes], portions)
 
 
 class Claims:
@@ -109,9 +112,9 @@ class Claims:
         self._publish_at = float("-inf")
         self._is_open = True
 
-    def ask(self, want: Want, lanes: Sequence[int]) -> Poll:
+    def ask(self, want: Want, portions: Mapping[int, int]) -> Poll:
         """Wait in line. A worker has one place: what it asked before was given up, or it would not ask again."""
-        poll = Poll(want, lanes)
+        poll = Poll(want, portions)
         if not self._is_open:
             poll.answer([])
             return poll
@@ -122,7 +125,7 @@ class Claims:
             raise Unavailable("too many workers wait for work here", hint)
         self._polls[want.worker] = poll
         poll.done.add_done_callback(lambda _: self._leave(poll))
-        self._desk(frozenset(lanes)).waiting[poll] = None
+        self._desk(frozenset(portions)).waiting[poll] = None
         self._stir.set()
         telemetry.GATEWAY_WAITING.set(len(self._polls))
         return poll
@@ -133,7 +136,7 @@ class Claims:
 
     def withdraw(self, poll: Poll) -> bool:
         """Leave the line; false if a claim for this poll is under way, whose end answers it, or done."""
-        desk = self._desks.get(frozenset(poll.lanes))
+        desk = self._desks.get(frozenset(poll.portions))
         if desk is None or poll not in desk.waiting:
             poll.is_leaving = True
             return False
@@ -212,9 +215,9 @@ class Claims:
             desk.rest(self._clock(), found=bool(rows))
 
     async def _claim(self, desk: Desk, polls: list[Poll], owners: list[int]) -> list[Row]:
-        lanes, marks = desk.scan(polls[0], self._clock())
         telemetry.GATEWAY_CLAIMS.inc()
-        return await claim_for_many(self._line, [poll.want for poll in polls], lanes, marks, owners)
+        scan = desk.scan(polls, self._clock())
+        return await claim_for_many(self._line, [poll.want for poll in polls], scan, owners)
 
     async def _serve_apart(self, desk: Desk, polls: list[Poll]) -> None:
         """One of them was answered before, and the answer was lost: it gets the same again, the others their own."""

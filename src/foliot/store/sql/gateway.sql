@@ -1,14 +1,14 @@
 -- :name claim_for_many
 -- What `claim` does, for several workers at once: one scan, one claim row for each. The run at the n-th place in the
 -- order goes to the worker whose index stands at the n-th place of $6. By subscript and not by join: a join of two
--- unnested arrays compares every pair, 4 million times for 2,000 runs.
+-- unnested arrays compares every pair, 4 million times for 2,000 runs. Each lane gives up to its portion ($7).
 WITH head AS MATERIALIZED (
     SELECT ready.ctid AS place, ready.rank, ready.run
-      FROM unnest($3::int[], $4::bigint[]) AS wanted(lane, mark)
+      FROM unnest($3::int[], $4::bigint[], $7::int[]) AS wanted(lane, mark, portion)
      CROSS JOIN LATERAL (
             SELECT ready.ctid, ready.rank, ready.run FROM ready
              WHERE ready.lane = wanted.lane AND ready.rank >= wanted.mark
-             ORDER BY ready.rank LIMIT $5 FOR UPDATE SKIP LOCKED) AS ready
+             ORDER BY ready.rank LIMIT wanted.portion FOR UPDATE SKIP LOCKED) AS ready
      LIMIT $5
 ), popped AS (
     DELETE FROM ready USING head WHERE ready.ctid = head.place RETURNING ready.rank, ready.run
