@@ -137,6 +137,7 @@ class Gateway:
         if len(told.queues) * len(told.groups) > MOST_LANES:
             raise InvalidField("register.groups", f"more than {MOST_LANES:,} lanes", "serve fewer queues or handlers")
         await introduce(self._lease_line, worker, told.name, bearer.key)
+        await self._check_owner(bearer, worker)
         lanes = await ensure_lanes(self._lease_line, told.queues, told.groups)
         await self._learn_queues(lanes)
         return [ToldLane(lane, self._queues[lane]) for lane in lanes]
@@ -181,6 +182,7 @@ class Gateway:
                 return []
             return rows
         finally:
+            self._claims.withdraw(poll)
             hung_up.cancel()
 
     async def _hand_back(self, rows: list[Row]) -> None:

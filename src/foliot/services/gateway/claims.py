@@ -86,10 +86,10 @@ class Desk:
             elif not poll.tried.done():
                 poll.tried.set_result(None)
 
-    def rest(self, now: float, *, found: bool) -> None:
-        """There was less than was wanted: short naps right after work, longer ones the longer nothing comes."""
+    def served(self, now: float, *, found: int, wanted: int) -> None:
+        """Next in turn, or to rest if there was less than wanted: the longer the longer nothing comes."""
         self._rest = SHORTEST_REST if found else min(2 * self._rest, LONGEST_REST)
-        self.due = now + self._rest
+        self.due = now if found >= wanted else now + self._rest
 
     def scan(self, polls: Sequence[Poll], now: float) -> Scan:
         """Lanes in the order that the first in line asked for: each worker begins with another one each time."""
@@ -107,6 +107,7 @@ class Claims:
         self._desks: dict[frozenset[int], Desk] = {}
         self._polls: dict[int, Poll] = {}
         self._answered: dict[int, int] = {}
+        self._serving: Desk | None = None
         self._stir = asyncio.Event()
         self._fresh: dict[int, int] = {}
         self._publish_at = float("-inf")
@@ -166,6 +167,7 @@ class Claims:
                 desk = min((desk for desk in self._desks.values() if desk.waiting), key=_due, default=None)
                 now = self._clock()
                 if desk is not None and desk.due <= now:
+                    self._serving = desk
                     await self._serve(desk)
                 else:
                     until = [*([desk.due] if desk else []), *([self._publish_at] if self._fresh else [])]
@@ -188,7 +190,7 @@ class Claims:
     def _desk(self, lanes: frozenset[int]) -> Desk:
         if lanes not in self._desks:
             if len(self._desks) >= MOST_DESKS:
-                self._desks = {key: desk for key, desk in self._desks.items() if desk.waiting}
+                self._desks = {key: each for key, each in self._desks.items() if each.waiting or each is self._serving}
             self._desks[lanes] = Desk(lanes)
         return self._desks[lanes]
 
@@ -211,8 +213,7 @@ class Claims:
             if mine := got.get(poll.want.worker):
                 self._answer(poll, mine)
         desk.put_back([poll for poll in polls if poll.want.worker not in got])
-        if len(rows) < len(owners):
-            desk.rest(self._clock(), found=bool(rows))
+        desk.served(self._clock(), found=len(rows), wanted=len(owners))
 
     async def _claim(self, desk: Desk, polls: list[Poll], owners: list[int]) -> list[Row]:
         telemetry.GATEWAY_CLAIMS.inc()
@@ -244,7 +245,8 @@ class Claims:
             seen[lane] = (min(low, rank), max(high, rank))
         for lane, (low, high) in seen.items():
             desk.marks.saw(lane, low, high)
-        self._fresh |= desk.marks.to_publish()
+        for lane, highest in desk.marks.to_publish().items():
+            self._fresh[lane] = max(highest, self._fresh.get(lane, 0))
 
     async def _publish(self) -> None:
         now = self._clock()
