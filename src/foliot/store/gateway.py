@@ -102,9 +102,11 @@ async def forget_for_many(line: Line, claims: Iterable[tuple[int, int]]) -> None
     await line.fetch("forget_for_many", [fence for _, fence in pairs], [worker for worker, _ in pairs])
 
 
-async def note_started_for_many(line: Line, begun: Iterable[Begun]) -> None:
+async def note_started_for_many(line: Line, begun: Iterable[Begun]) -> set[tuple[int, int]]:
+    """Write down that these have begun; which of them are still held by their workers, as (run, fence)."""
     rows = sorted(begun, key=lambda each: each.run)  # rows of `run` are locked by id, here as everywhere
-    await line.fetch("note_started_for_many", *(list(column) for column in zip(*rows, strict=True)))
+    held = await line.fetch("note_started_for_many", *(list(column) for column in zip(*rows, strict=True)))
+    return {(row["id"], row["fence"]) for row in held}
 
 
 async def beat_for_many(line: Line, workers: Sequence[int]) -> set[int]:

@@ -49,6 +49,11 @@ class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     leaving: bool = False
 
 
+class RunRef(msgspec.Struct, rename="camel"):
+    run_id: str
+    fence: int
+
+
 class ToldLane(msgspec.Struct):
     """What a worker claims from: one group of handlers of one queue."""
 
@@ -57,10 +62,14 @@ class ToldLane(msgspec.Struct):
 
 
 class HeartbeatAnswer(msgspec.Struct):
-    """`alive` is false once the worker was declared dead, which is final. `lanes` are what a registration may claim."""
+    """`alive` is false once the worker was declared dead, which is final. `lanes` are what a registration may claim.
+
+    `lost` are those of the `started` runs that the worker holds no more.
+    """
 
     alive: bool
     lanes: list[ToldLane] = []
+    lost: list[RunRef] = []
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -147,11 +156,6 @@ class SettleBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     ended: Annotated[list[Ended], Meta(max_length=MOST_SETTLED)] = []
     doubted: Annotated[list[Ended], Meta(max_length=MOST_SETTLED)] = []
     forget: Annotated[list[Fence], Meta(max_length=MOST_SETTLED)] = []
-
-
-class RunRef(msgspec.Struct, rename="camel"):
-    run_id: str
-    fence: int
 
 
 class SettleAnswer(msgspec.Struct):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from foliot.domain.errors import Forbidden, InvalidField, NotFound, Unavailable
-from foliot.domain.ids import decode
+from foliot.domain.ids import decode, encode
 from foliot.domain.sharing import may_serve
 from foliot.kit.clock import Steady, steady
 from foliot.kit.joined import Joined
@@ -37,6 +37,7 @@ from foliot.wire.work import (
     Heartbeat,
     HeartbeatAnswer,
     Registration,
+    RunRef,
     SettleAnswer,
     SettleBody,
     ToldLane,
@@ -106,11 +107,11 @@ class Gateway:
             if body.register is not None:
                 lanes = await self._register(bearer, worker, body.register)
             await self._check_owner(bearer, worker)
-            alive = await self._beats(_Beat(worker, _begun(worker, body)))
+            alive, lost = await self._beats(_Beat(worker, _begun(worker, body)))
             if body.leaving:
                 await fleet.leave(self._lease_line, worker)
                 alive = False
-            return HeartbeatAnswer(alive, lanes)
+            return HeartbeatAnswer(alive, lanes, lost)
 
     async def claim(self, bearer: Bearer, body: ClaimBody, gone: Callable[[], Awaitable[None]]) -> ClaimAnswer:
         """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""
@@ -191,11 +192,18 @@ class Gateway:
             await fleet.reap(self._claim_line)
             self._hint(READY)
 
-    async def _beat(self, beats: Sequence[_Beat]) -> list[bool]:
+    async def _beat(self, beats: Sequence[_Beat]) -> list[tuple[bool, list[RunRef]]]:
+        """For each whether it lives, and which of the runs that it has begun it holds no more."""
         alive = await beat_for_many(self._lease_line, [beat.worker for beat in beats])
-        if begun := [each for beat in beats for each in beat.begun]:
-            await note_started_for_many(self._lease_line, begun)
-        return [beat.worker in alive for beat in beats]
+        begun = [each for beat in beats for each in beat.begun]
+        held = await note_started_for_many(self._lease_line, begun) if begun else set()
+        return [
+            (
+                beat.worker in alive,
+                [RunRef(encode("run", each.run), each.fence) for each in beat.begun if (each.run, each.fence) not in held],
+            )
+            for beat in beats
+        ]
 
     async def _find_strays(self, asked: Sequence[_Known]) -> list[list[Row]]:
         known: dict[int, list[int]] = {}

@@ -88,10 +88,12 @@ DELETE FROM claim USING unnest($1::bigint[], $2::bigint[]) AS x(fence, worker)
    AND NOT EXISTS (SELECT FROM unnest(claim.runs) AS held(run) JOIN run ON run.id = held.run AND run.fence < claim.id)
 
 -- :name note_started_for_many
+-- Answers with those that are still held.
 UPDATE run SET started_at = x.started_at
   FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]) AS x(worker, run, fence, started_at)
   JOIN claim ON claim.id = x.fence AND claim.worker = x.worker
  WHERE run.id = x.run AND run.fence < claim.id
+RETURNING run.id, claim.id AS fence
 
 -- :name beat_for_many
 -- In order of their ids, so that two gateways cannot deadlock.
