@@ -197,13 +197,7 @@ class Gateway:
         alive = await beat_for_many(self._lease_line, [beat.worker for beat in beats])
         begun = [each for beat in beats for each in beat.begun]
         held = await note_started_for_many(self._lease_line, begun) if begun else set()
-        return [
-            (
-                beat.worker in alive,
-                [RunRef(encode("run", each.run), each.fence) for each in beat.begun if (each.run, each.fence) not in held],
-            )
-            for beat in beats
-        ]
+        return [(beat.worker in alive, _not_among(held, beat.begun)) for beat in beats]
 
     async def _find_strays(self, asked: Sequence[_Known]) -> list[list[Row]]:
         known: dict[int, list[int]] = {}
@@ -246,6 +240,10 @@ def _begun(worker: int, body: Heartbeat) -> list[Begun]:
     check_instants(body.started.started_at, "started")
     rows = zip(body.started.run_id, body.started.fence, body.started.started_at, strict=True)
     return [Begun(worker, decode("run", run), fence, at) for run, fence, at in rows]
+
+
+def _not_among(held: set[tuple[int, int]], begun: list[Begun]) -> list[RunRef]:
+    return [RunRef(encode("run", each.run), each.fence) for each in begun if (each.run, each.fence) not in held]
 
 
 @contextmanager
