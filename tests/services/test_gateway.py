@@ -51,7 +51,7 @@ class Remote:
         self, most: int = 10, wait: float = 0.0, gone: Callable[[], Awaitable[None]] = stays, number: int | None = None
     ) -> ClaimAnswer:
         self._claims += 1
-        body = ClaimBody(self.id, number or self._claims, self.lanes, most, wait)
+        body = ClaimBody(self.id, number or self._claims, self.lanes, most=most, wait=wait)
         return await asyncio.wait_for(self.world.gateway.claim(MINE, body, gone), PATIENCE)
 
 
@@ -69,8 +69,10 @@ Hire = Callable[..., Awaitable[Remote]]
 
 
 async def waiting(world: World, count: int) -> None:
+    """Return when so many polls wait, and no claim is under way."""
+    desks = world.gateway._claims._desks
     async with asyncio.timeout(PATIENCE):
-        while len(world.gateway._claims._polls) < count or world.gateway._claims._stir.is_set():  # noqa: ASYNC110
+        while sum(len(desk.waiting) for desk in desks.values()) < count:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.001)
 
 
@@ -78,11 +80,14 @@ def statements() -> float:
     return GATEWAY_CLAIMS._value.get()  # type: ignore[no-any-return]
 
 
-async def test_polls_that_wait_are_served_by_one_claim_and_share_what_it_finds(world: World, remote: Hire):
+async def test_polls_that_wait_are_served_by_one_claim_and_share_what_it_finds(
+    world: World, remote: Hire, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("SHORTEST_REST", "LONGEST_REST"):
+        monkeypatch.setattr(claims, name, 60.0)  # nobody looks by himself
     workers = [await remote() for _ in range(5)]
     polls = [asyncio.ensure_future(each.claim(wait=20.0)) for each in workers]
     await waiting(world, 5)
-    world.gateway._claims._desks[frozenset(workers[0].lanes)].due = float("inf")  # no poll of its own meanwhile
     before = statements()
     ids = await world.submit(12)
     world.gateway.wake()
@@ -232,7 +237,7 @@ async def test_a_key_serves_only_the_queues_that_it_names(world: World, remote: 
     worker = await remote("mail")
     limited = Bearer(MINE.key, ["default"])
     with pytest.raises(Forbidden, match="mail"):
-        await world.gateway.claim(limited, ClaimBody(worker.id, 1, worker.lanes, 1, 0), stays)
+        await world.gateway.claim(limited, ClaimBody(worker.id, 1, worker.lanes, most=1, wait=0), stays)
     with pytest.raises(Forbidden, match="mail"):
         await Remote(world, 50).register("default", "mail", bearer=limited)
     with pytest.raises(Forbidden):
@@ -246,7 +251,7 @@ async def test_a_worker_belongs_to_the_key_that_registered_it(world: World, remo
     for number in (decode("wrk", worker.id), direct.id + 1_000):
         stolen = Remote(world, number)
         with pytest.raises(NotFound):
-            await world.gateway.claim(thief, ClaimBody(stolen.id, 1, worker.lanes, 1, 0), stays)
+            await world.gateway.claim(thief, ClaimBody(stolen.id, 1, worker.lanes, most=1, wait=0), stays)
         with pytest.raises(NotFound):
             await world.gateway.settle(thief, SettleBody(stolen.id))
         with pytest.raises(NotFound):

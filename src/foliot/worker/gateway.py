@@ -81,7 +81,7 @@ class HttpCarrier:
 
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:  # noqa: ARG002 - the gateway keeps its own marks
         wait = 0.0 if self._hurried.is_set() else LONGEST_WAIT
-        body = ClaimBody(self._worker, number, list(lanes), most, wait)
+        body = ClaimBody(self._worker, number, list(lanes), most=most, wait=wait)
         asking = asyncio.ensure_future(self._post("claim", body, ClaimAnswer, wait + _PATIENCE))
         hurried = asyncio.ensure_future(self._hurried.wait())
         try:
