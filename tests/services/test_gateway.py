@@ -69,10 +69,13 @@ Hire = Callable[..., Awaitable[Remote]]
 
 
 async def waiting(world: World, count: int) -> None:
-    """Return when so many polls wait, and no claim is under way."""
+    """Return when so many polls wait, and a claim has found nothing for them."""
     desks = world.gateway._claims._desks
     async with asyncio.timeout(PATIENCE):
-        while sum(len(desk.waiting) for desk in desks.values()) < count:  # noqa: ASYNC110 - nobody tells
+        while True:
+            polls = [poll for desk in desks.values() for poll in desk.waiting]
+            if len(polls) == count and any(poll.tried.done() for poll in polls):
+                return
             await asyncio.sleep(0.001)
 
 

@@ -15,7 +15,7 @@ from worker.carrying import NewCarrier, through_http
 from worker.making import PATIENCE, eventually
 from world import World
 
-WORKERS = 60
+WORKERS = 50
 SERVED = 8 + 3 + 2
 """Connections of the pool, of the gateway, of the submitter: what one API process has without any worker."""
 
@@ -42,20 +42,20 @@ async def fleet(new: NewCarrier, executor: Executor, count: int, **options: Any)
         await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
 
 
-async def test_sixty_workers_use_no_connection_more_than_none_and_run_everything_once(world: World):
+async def test_fifty_workers_use_no_connection_more_than_none_and_run_everything_once(world: World):
     ran: Counter[str] = Counter()
 
     async def execute(assignment: Assignment) -> None:
         ran[encode("run", assignment.run.id)] += 1
 
-    async with through_http(world) as new, fleet(new, execute, WORKERS, concurrency=5):
-        ids = await world.submit(1_500)
-        await world.until("SELECT count(*) >= $1 FROM history", 1_500)
+    async with through_http(world) as new, fleet(new, execute, WORKERS, concurrency=10):
+        ids = await world.submit(500)
+        await world.until("SELECT count(*) >= $1 FROM history", 500)
         connections = await world.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
         assert connections <= SERVED
         assert await world.value("SELECT count(*) FROM worker WHERE state = 0") == WORKERS
     assert ran == Counter(encode("run", number) for number in ids)
-    assert await world.value("SELECT count(DISTINCT run) FROM history") == 1_500
+    assert await world.value("SELECT count(DISTINCT run) FROM history") == 500
     assert await world.value("SELECT count(DISTINCT worker) FROM history") > WORKERS / 2
     assert await world.count("run") == await world.count("claim") == 0
     assert await world.value("SELECT count(*) FROM worker WHERE state = 2") == WORKERS

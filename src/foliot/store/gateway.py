@@ -1,6 +1,6 @@
 """What is done for many remote workers at once: claims, settlements, heartbeats."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ async def fetch_again(line: Line, worker: int, number: int) -> list[Row]:
     return await line.fetch("fetch_again", worker, number)
 
 
-async def strays_for_many(line: Line, known: dict[int, Sequence[int]]) -> list[Row]:
+async def strays_for_many(line: Line, known: Mapping[int, Sequence[int]]) -> list[Row]:
     """What stands in the name of each of these workers besides the claims that it knows."""
     return await line.fetch("strays_for_many", list(known), [fence for fences in known.values() for fence in fences])
 

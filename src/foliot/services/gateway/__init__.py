@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from foliot.domain.errors import Forbidden, InvalidField, NotFound, Unavailable
 from foliot.domain.ids import decode, encode
@@ -173,8 +173,8 @@ class Gateway:
         poll = self._claims.ask(want, _portions(body))
         hung_up = asyncio.ensure_future(gone())
         try:
-            await asyncio.wait([poll.done, hung_up], timeout=body.wait, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([poll.done, poll.tried, hung_up], return_when=asyncio.FIRST_COMPLETED)
+            await _first_of(poll.done, hung_up, within=body.wait)
+            await _first_of(poll.done, poll.tried, hung_up)
             if not poll.done.done() and self._claims.withdraw(poll):
                 return []
             rows = await poll.done
@@ -206,6 +206,10 @@ class Gateway:
         rows = await strays_for_many(self._claim_line, known)
         await self._teller.learn(rows)
         return [[row for row in rows if row["worker"] == each.worker] for each in asked]
+
+
+async def _first_of(*futures: "asyncio.Future[Any]", within: float | None = None) -> None:
+    await asyncio.wait(futures, timeout=within, return_when=asyncio.FIRST_COMPLETED)
 
 
 def worker_number(text: str) -> int:
