@@ -39,6 +39,14 @@ class Part(NamedTuple):
     started_at: Sequence[datetime]
 
 
+class Arrival(NamedTuple):
+    """A worker that makes itself known, with the key that it calls with."""
+
+    worker: int
+    name: str
+    key: str
+
+
 class Begun(NamedTuple):
     worker: int
     run: int
@@ -114,14 +122,14 @@ async def beat_for_many(line: Line, workers: Sequence[int]) -> set[int]:
     return {row["id"] for row in await line.fetch("beat_for_many", workers)}
 
 
-async def introduce(line: Line, worker: int, name: str, key: str) -> None:
-    """Make a worker known as that of `key`. What is known already does not change."""
-    await line.fetch("introduce_worker", worker, name, key)
+async def introduce(line: Line, arrivals: Sequence[Arrival]) -> None:
+    """Make workers known, each as that of its key. What is known already does not change."""
+    await line.fetch("introduce_workers", *(list(column) for column in zip(*arrivals, strict=True)))
 
 
-async def key_of(database: Database, worker: int) -> str | None:
-    """The key that registered this worker; none if there is no such worker, or it is not a remote one."""
-    return await database.fetchval("worker_key", worker)  # type: ignore[no-any-return]
+async def keys_of(line: Line, workers: Sequence[int]) -> dict[int, str]:
+    """The keys that registered these workers; nothing for those that do not exist or are not remote ones."""
+    return {row["id"]: row["key"] for row in await line.fetch("worker_keys", workers)}
 
 
 async def queues_of(database: Database, lanes: Sequence[int]) -> dict[int, str]:

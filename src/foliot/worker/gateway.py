@@ -76,7 +76,7 @@ class HttpCarrier:
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
         told = Registration(self._name, list(queues), list(groups))
-        answer = await self._beat(Heartbeat(self._worker, register=told))
+        answer = await self._post("heartbeat", Heartbeat(self._worker, register=told), HeartbeatAnswer)
         return [told.lane for told in answer.lanes]
 
     async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:  # noqa: ARG002 - the gateway keeps its own marks

@@ -74,6 +74,7 @@ class WorkerProcess:
         self._lease_ends = float("-inf")
         self._in_doubt = asyncio.Event()
         self._renewed = asyncio.Event()
+        self._is_parting = False
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
         """Work until `stop`, then finish what runs within the grace period and hand back the rest."""
@@ -167,6 +168,8 @@ class WorkerProcess:
     async def _beat_once(self) -> int:
         asked = self._clock()
         if not await self._carrier.beat():
+            if self._is_parting:
+                return 1  # dead by our own word
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
         self._hold(asked + self._options.lease.total_seconds())
         self._renewed.set()
@@ -191,6 +194,7 @@ class WorkerProcess:
             )
 
     async def _say_good_bye(self) -> int:
+        self._is_parting = True
         await self._carrier.leave()
         return 1
 

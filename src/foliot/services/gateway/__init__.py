@@ -18,13 +18,14 @@ from foliot.services.gateway.telling import NOTHING, Teller
 from foliot.store import fleet
 from foliot.store.database import Database, Row
 from foliot.store.gateway import (
+    Arrival,
     Begun,
     Want,
     beat_for_many,
     disown,
     fetch_again,
     introduce,
-    key_of,
+    keys_of,
     note_started_for_many,
     queues_of,
     strays_for_many,
@@ -79,12 +80,14 @@ class Gateway:
         self._settlements = Settlements(self._settle_line)
         self._beats = Joined(self._beat, most=1_000)
         self._strays = Joined(self._find_strays, most=100)
+        self._arrivals = Joined(self._introduce, most=1_000)
         self._keys: dict[int, str] = {}
         self._queues: dict[int, str] = {}
+        self._lanes: dict[tuple[tuple[str, ...], tuple[str, ...]], list[ToldLane]] = {}
 
     async def run(self) -> None:
         """Serve until cancelled. One task of this must run for calls to be answered."""
-        loops = (self._settlements.run(), self._beats.run(), self._strays.run())
+        loops = (self._settlements.run(), self._beats.run(), self._strays.run(), self._arrivals.run())
         try:
             async with background(*loops):
                 await self._claims.run()
@@ -137,21 +140,27 @@ class Gateway:
             _check_queue(bearer, queue)
         if len(told.queues) * len(told.groups) > MOST_LANES:
             raise InvalidField("register.groups", f"more than {MOST_LANES:,} lanes", "serve fewer queues or handlers")
-        await introduce(self._lease_line, worker, told.name, bearer.key)
+        await self._arrivals(Arrival(worker, told.name, bearer.key))
         await self._check_owner(bearer, worker)
-        lanes = await ensure_lanes(self._lease_line, told.queues, told.groups)
-        await self._learn_queues(lanes)
-        return [ToldLane(lane, self._queues[lane]) for lane in lanes]
+        offer = (tuple(told.queues), tuple(told.groups))
+        if offer not in self._lanes:  # a fleet offers the same on all its machines
+            lanes = await ensure_lanes(self._lease_line, told.queues, told.groups)
+            await self._learn_queues(lanes)
+            _forget_if_many(self._lanes)
+            self._lanes[offer] = [ToldLane(lane, self._queues[lane]) for lane in lanes]
+        return self._lanes[offer]
+
+    async def _introduce(self, arrivals: Sequence[Arrival]) -> list[None]:
+        await introduce(self._lease_line, arrivals)
+        _forget_if_many(self._keys)
+        self._keys |= await keys_of(self._lease_line, [arrival.worker for arrival in arrivals])
+        return [None] * len(arrivals)
 
     async def _check_owner(self, bearer: Bearer, worker: int) -> None:
         if worker not in self._keys:
-            key = await key_of(self._database, worker)
-            if key is None:
-                raise _no_such_worker()
-            if len(self._keys) > MOST_REMEMBERED:
-                self._keys.clear()
-            self._keys[worker] = key
-        if self._keys[worker] != bearer.key:
+            _forget_if_many(self._keys)
+            self._keys |= await keys_of(self._lease_line, [worker])
+        if self._keys.get(worker) != bearer.key:
             raise _no_such_worker()
 
     async def _check_lanes(self, bearer: Bearer, lanes: list[int]) -> None:
@@ -210,6 +219,11 @@ class Gateway:
 
 async def _first_of(*futures: "asyncio.Future[Any]", within: float | None = None) -> None:
     await asyncio.wait(futures, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _forget_if_many(known: dict[Any, Any]) -> None:
+    if len(known) > MOST_REMEMBERED:
+        known.clear()
 
 
 def worker_number(text: str) -> int:

@@ -102,12 +102,14 @@ WITH alive AS (
 )
 UPDATE worker SET seen_at = clock_timestamp() FROM alive WHERE worker.id = alive.id RETURNING worker.id
 
--- :name introduce_worker
+-- :name introduce_workers
 -- With its key from the first moment: a worker that is there already, or has none, can be nobody's by a later word.
-INSERT INTO worker (id, name, key) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING
+INSERT INTO worker (id, name, key)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[]) AS x(id, name, key) ORDER BY id
+ON CONFLICT (id) DO NOTHING
 
--- :name worker_key
-SELECT key FROM worker WHERE id = $1
+-- :name worker_keys
+SELECT id, key FROM worker WHERE id = ANY ($1::bigint[]) AND key IS NOT NULL
 
 -- :name lane_queues
 SELECT id, queue FROM lane WHERE id = ANY ($1::int[])
