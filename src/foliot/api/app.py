@@ -73,10 +73,15 @@ def build(services: Services, tenants: Tenants, health: Health, gauges: Gauges) 
         Route("/docs", reference),
         *(
             Route(operation.route, endpoint(operation, services, tenants), methods=[operation.method])
-            for operation in OPERATIONS
+            for operation in sorted(OPERATIONS, key=_by_traffic)
         ),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _plain})
+
+
+def _by_traffic(operation: Operation) -> bool:
+    """Routes are tried one after the other: those that workers call all the time come first."""
+    return operation.scope != "work"
 
 
 async def _plain(_: Request, error: Exception) -> Response:

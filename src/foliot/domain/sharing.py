@@ -8,6 +8,8 @@ def share(wants: Sequence[int], most: int) -> list[int]:
 
     In turns, first come first served: with fewer runs than wanted, nobody who wants more gets less than another.
     """
+    if len(wants) == 1:
+        return [0] * min(wants[0], most)
     owners: list[int] = []
     left = [(index, want) for index, want in enumerate(wants) if want > 0]
     turn = 0
