@@ -9,7 +9,7 @@ import msgspec
 
 from foliot.domain.backfill import Backfill, Order, Range, Reprocess
 from foliot.domain.ids import decode
-from foliot.services.backfill import Backfiller
+from foliot.services.operate import Operator
 from foliot.wire.operations import OperationView
 from world import World, utc
 
@@ -41,21 +41,21 @@ async def look(world: World, operation: int) -> OperationView:
 
 
 @asynccontextmanager
-async def backfiller(world: World) -> AsyncIterator[Backfiller]:
-    duty = Backfiller(world.database)
+async def backfiller(world: World) -> AsyncIterator[Operator]:
+    duty = Operator(world.database)
     try:
         yield duty
     finally:
         await duty.close()
 
 
-async def settle_down(duty: Backfiller) -> None:
+async def settle_down(duty: Operator) -> None:
     """Serve until there is nothing more to do for now."""
     while await duty.run_once():
         pass
 
 
-async def finish(world: World, duty: Backfiller) -> list[datetime]:
+async def finish(world: World, duty: Operator) -> list[datetime]:
     """Work until every back-fill has ended; the instants in the order in which they were run."""
     worker, seen = await world.worker(), []
     while await world.value("SELECT count(*) FROM operation WHERE finished_at IS NULL"):

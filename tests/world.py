@@ -14,6 +14,7 @@ from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.gateway import Gateway
 from foliot.services.insights import Insights, draft_again, job_view
@@ -57,6 +58,7 @@ class World:
         self.ledger = Ledger(database)
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
+        self.dead_letters = DeadLetters(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
@@ -152,7 +154,7 @@ class World:
         number = len(self._workers)
         await fleet.register(line, number, f"hand {number}")
         lanes = await ensure_lanes(line, ["default"], [f"fn:{name}" for name in functions or ("noop",)])
-        return Hand(line, number, lanes)
+        return Hand(line, number, list(lanes))
 
     async def fire(self, now: datetime | None = None) -> None:
         """Fire until nothing is left to do."""

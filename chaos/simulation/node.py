@@ -19,9 +19,9 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
 from foliot.domain.spec import Spec
 from foliot.kit.signals import DUE, READY, Hints
-from foliot.services.backfill import Backfiller
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
@@ -29,6 +29,7 @@ from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
+from foliot.services.operate import Operator
 from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
@@ -175,7 +176,7 @@ class ApiNode(Node):
         database = SimDatabase(self)
         monotonic = self.world.loop.time
         hints = Hints(partial(notify, database.line(hot=False)))
-        specs = SpecBook(database)
+        specs = SpecBook(database, monotonic)
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
         services = Services(
@@ -186,6 +187,7 @@ class ApiNode(Node):
             specs,
             operations,
             CalendarKeeper(database),
+            DeadLetters(database, hints.give),
             Gateway(database, hints.give),  # its workers speak to the database themselves
         )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
@@ -204,12 +206,12 @@ class SchedulerNode(Node):
         database = SimDatabase(self)
         hints = Hints(partial(notify, database.line(hot=False)))
         stop, wake_firer, wake_promoter = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        wake_backfiller = asyncio.Event()
+        wake_operator = asyncio.Event()
 
         def wake() -> None:
             wake_firer.set()
             wake_promoter.set()
-            wake_backfiller.set()
+            wake_operator.set()
 
         def nothing() -> None:
             pass
@@ -227,10 +229,10 @@ class SchedulerNode(Node):
             group.create_task(repeat(membership, stop, asyncio.Event(), wake, chance))
             group.create_task(repeat(Firer(database, shards=shards, clock=clock), stop, wake_firer, ready, chance))
             group.create_task(repeat(Promoter(database, shards, clock), stop, wake_promoter, ready, chance))
-            group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready, chance))
+            group.create_task(repeat(Operator(database), stop, wake_operator, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
-            control = Control(database, SpecBook(database), hints.give)
+            control = Control(database, SpecBook(database, clock), hints.give)
             recalendar = Recalendar(database, control.move, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
             rezone = Rezone(database, ZONE_DATA)

@@ -4,10 +4,20 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["ApiError", "AsyncFoliot", "Context", "Foliot", "NotConfigured", "Permanent", "Worker", "__version__"]
+__all__ = [
+    "ApiError",
+    "AsyncFoliot",
+    "Context",
+    "Foliot",
+    "NotConfigured",
+    "Permanent",
+    "Snooze",
+    "Worker",
+    "__version__",
+]
 
 if TYPE_CHECKING:
-    from foliot.sdk import ApiError, AsyncFoliot, Context, Foliot, NotConfigured, Permanent, Worker
+    from foliot.sdk import ApiError, AsyncFoliot, Context, Foliot, NotConfigured, Permanent, Snooze, Worker
 
 
 def __getattr__(name: str) -> Any:

@@ -124,6 +124,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.specs,
         world.operations,
         world.calendars,
+        world.dead_letters,
         world.gateway,
     )
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
@@ -132,5 +133,5 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
-    names += ("operation", "operation_item")
+    names += ("operation", "operation_item", "dead_letter")
     return {name: await world.count(name) for name in names}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.calling import PLAIN, Caller, application
+from burying import bury
 from foliot.api.app import OPERATIONS
 from foliot.api.operation import Operation
 from foliot.domain.ids import decode, encode
@@ -23,6 +24,8 @@ BODIES: dict[str, Any] = {
     "createRun": {"handler": "noop"},
     "createRuns": {"runs": [{"handler": "noop"}]},
     "putCalendar": {"timezone": "UTC"},
+    "replayDeadLetters": {"runIds": [encode("run", 0)]},
+    "discardDeadLetters": {"filter": {}, "dryRun": True},
     "heartbeat": {"worker": WORKER, "register": {"name": "w", "queues": ["default"], "groups": ["fn:noop"]}},
     "claimWork": {"worker": WORKER},
     "settleWork": {"worker": WORKER},
@@ -30,6 +33,8 @@ BODIES: dict[str, Any] = {
 }
 
 CALENDAR = "holidays"
+DEAD = {"getDeadLetter", "retryRun"}
+"""Operations on a run that is dead."""
 QUERIES = {"previewSchedule": "?every=60"}
 
 
@@ -44,16 +49,20 @@ def address(operation: Operation, number: int = 0) -> str:
 
 @pytest.fixture
 async def owned(world: World, api: Caller) -> dict[str, int]:
-    """A job, a run, an operation and a calendar of the tenant."""
+    """A job, a run that waits and a dead one, an operation and a calendar of the tenant."""
     assert (await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})).status == 201
     made = await api.create(every=3600)
     run = await api.submit(delay=3600)
     range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
     begun = (await api.post(f"/v1/jobs/{made['jobId']}:backfill", range_)).json["operationId"]
-    return {"job": decode("job", made["jobId"]), "run": decode("run", run), "operation": decode("op", begun)}
+    (dead,) = await bury(world)
+    ids = {"job": decode("job", made["jobId"]), "run": decode("run", run), "operation": decode("op", begun)}
+    return {**ids, "dead": dead}
 
 
 def number(operation: Operation, owned: dict[str, int]) -> int:
+    if operation.name in DEAD:
+        return owned["dead"]
     return next(owned[name] for name in owned if f"{{{name}}}" in operation.path)
 
 
@@ -156,10 +165,10 @@ async def test_another_tenants_calendar_is_answered_byte_for_byte_like_one_that_
 async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, owned: dict[str, int]):
     job = encode("job", owned["job"])
     lists = ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}", "/v1/operations", f"/v1/operations?job={job}")
-    for address_ in (*lists, "/v1/calendars"):
+    for address_ in (*lists, "/v1/calendars", "/v1/dead-letters"):
         assert (await stranger.get(address_)).json == {"items": [], "nextCursor": None}
     assert len((await api.get("/v1/jobs")).json["items"]) == 1
-    assert len((await api.get("/v1/runs")).json["items"]) == 1
+    assert len((await api.get("/v1/runs")).json["items"]) == 2
 
 
 async def test_a_key_of_another_tenants_job_is_free_for_ones_own(api: Caller, stranger: Caller):

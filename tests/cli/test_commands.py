@@ -121,6 +121,23 @@ async def test_a_tenant_is_created_with_a_key_that_works(lost: Shell, world: Wor
     assert "shown only now" in said
 
 
+async def test_a_tenant_is_weighed(lost: Shell, world: World, dsn: str):
+    lost.environment["FOLIOT_DATABASE_URL"] = dsn
+    assert await lost("tenant", "weight", "acme") == "tenant acme weighs 1\n"
+    await world.submit(3)
+    assert await lost("tenant", "weight", "acme", "3") == "tenant acme weighs 3; what is queued is being moved\n"
+    assert await lost.json("tenant", "weight", "acme") == {"tenant": "acme", "weight": 3, "moving": True}
+    assert "there is no tenant called 'nobody'" in await lost("tenant", "weight", "nobody", "3", code=1)
+    assert "1<=x<=1000" in await lost("tenant", "weight", "acme", "0", code=2)
+
+
+async def test_queues_of_a_worker_may_have_weights(lost: Shell):
+    parsed = EVERY[("worker",)].make_context("worker", ["--queue", "fast=3", "--queue", "bulk"])
+    assert parsed.params["queues"] == {"fast": 3, "bulk": 1}
+    for queue in ("fast=0", "fast=1001", "fast=", "fast=many", "=3"):
+        assert "NAME=WEIGHT" in await lost("worker", "--queue", queue, code=2)
+
+
 async def test_the_schema_is_brought_up_to_date_and_asked_for(lost: Shell, empty_dsn: str):
     said = await lost("tenant", "create", "growth", code=1, FOLIOT_DATABASE_URL=empty_dsn)
     assert "  → run `foliot migrate`" in said

@@ -34,7 +34,7 @@ async def test_a_dry_run_shows_the_ends_of_what_would_be_run(shell: Shell, job: 
     longer = await shell("job", "backfill", job, "--from", "2025-12-01T00:00:00Z", *JANUARY[2:], "--dry-run")
     assert "  …\n" in longer
     assert (await shell.json("job", "backfill", job, *JANUARY, "--dry-run"))["plan"]["toRun"] == 10
-    assert "no back-fills yet" in await shell("operation", "list")
+    assert "no operations yet" in await shell("operation", "list")
 
 
 async def test_a_backfill_is_begun_looked_at_and_cancelled(shell: Shell, job: str):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.fairness import UNIT, Priority, parse_priority, reserve, retry_rank, step
+from foliot.domain.fairness import UNIT, Priority, parse_priority, reserve, retry_rank, step, weigh
 
 
 class Lane:
@@ -171,3 +171,15 @@ def test_an_unknown_priority_is_refused_with_the_known_ones(value):
 def test_no_weight_and_no_run_are_mistakes(weight, count):
     with pytest.raises(ValueError, match="at least"):
         reserve(0, 0, count, step(weight, Priority.LOW))
+
+
+def test_queues_without_weights_weigh_one_and_keep_their_order():
+    assert weigh(("b", "a")) == {"b": 1, "a": 1}
+    assert list(weigh({"fast": 3, "bulk": 1}).items()) == [("fast", 3), ("bulk", 1)]
+
+
+@pytest.mark.parametrize("weight", [0, -1, 1001])
+def test_a_weight_of_a_queue_out_of_range_is_refused_by_the_name_of_the_queue(weight):
+    with pytest.raises(InvalidField, match="from 1 to 1000") as refused:
+        weigh({"fast": weight})
+    assert refused.value.field == "queues[fast]"

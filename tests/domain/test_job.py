@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foliot.domain.errorclass import RetryRule
 from foliot.domain.fairness import Priority
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.domain.retry import Backoff
@@ -28,6 +30,17 @@ SPECS = st.builds(
     max_retries=st.integers(0, 1000),
     backoff=st.builds(Backoff, initial=st.timedeltas(timedelta(0), timedelta(minutes=10))),
     timeout=st.timedeltas(timedelta(seconds=1), timedelta(days=7)),
+    retry=st.just(msgspec.UNSET)
+    | st.lists(
+        st.builds(
+            RetryRule,
+            on=st.sampled_from([("A",), ("A", "http:5xx")]),
+            max_retries=st.none() | st.integers(0, 9),
+            backoff=st.none() | st.just(Backoff()),
+        ),
+        min_size=1,
+        max_size=2,
+    ).map(tuple),
 )
 
 

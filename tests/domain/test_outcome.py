@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foliot.domain.errorclass import RetryRule, classes_of
 from foliot.domain.outcome import LONGEST_ERROR, SUCCEEDED, Ending, Failure, Outcome, judge
 from foliot.domain.retry import LONGEST_RETRY_AFTER, Backoff
 from foliot.domain.states import State
@@ -56,6 +57,48 @@ def test_a_run_is_tried_once_more_than_it_is_retried(failures: int, max_retries:
     outcome = judged(Failure("boom"), failures, max_retries)
     assert (outcome.state is State.SCHEDULED) == (failures <= max_retries)
     assert (outcome.delay is not None) == (outcome.state is State.SCHEDULED)
+
+
+def test_a_snooze_waits_and_says_why():
+    snoozed = Outcome.snoozed(timedelta(minutes=5), "not yet")
+    assert (snoozed.ending, snoozed.state, snoozed.delay) == (Ending.SNOOZED, State.SCHEDULED, timedelta(minutes=5))
+    assert (snoozed.error, Outcome.snoozed(timedelta(1)).error) == ("not yet", None)
+
+
+RULES = (
+    RetryRule(("ValueError",), never=True),
+    RetryRule(("http:404", "OSError"), max_retries=10, backoff=Backoff(timedelta(0), 1, timedelta(0))),
+    RetryRule(("Exception",)),
+)
+
+
+def ruled(failure: Failure, failures: int = 1) -> Outcome:
+    return judge(failure, failures=failures, max_retries=3, backoff=BACKOFF, chance=0.5, rules=RULES)
+
+
+@pytest.mark.parametrize(
+    ("failure", "failures", "dies"),
+    [
+        (Failure("x", classes=classes_of(ValueError)), 1, True),  # never
+        (Failure("x", classes=classes_of(UnicodeError)), 1, True),  # a base of it is named
+        (Failure("x", classes=classes_of(ConnectionError)), 10, False),  # retries of its own
+        (Failure("x", classes=classes_of(ConnectionError)), 11, True),
+        (Failure("x", classes=("http:404", "http:4xx"), permanent=True), 1, False),  # the rule knows better
+        (Failure("x", classes=("http:410", "http:4xx"), permanent=True), 1, True),  # no rule speaks of it
+        (Failure("x", classes=classes_of(KeyError)), 3, False),  # a rule that leaves all as it is
+        (Failure("x", classes=classes_of(KeyError)), 4, True),
+        (Failure("x", classes=("timeout",), ending=Ending.TIMED_OUT), 4, True),
+    ],
+)
+def test_the_first_rule_that_speaks_of_a_failure_decides(failure: Failure, failures: int, dies: bool):
+    outcome = ruled(failure, failures)
+    assert (outcome.state is State.DEAD) == dies
+    assert outcome.error_class == failure.classes[0]
+
+
+def test_a_rule_may_have_a_back_off_of_its_own():
+    assert ruled(Failure("x", classes=("OSError",)), 5).delay == timedelta(0)
+    assert ruled(Failure("x", classes=("KeyError", "Exception")), 2).delay == timedelta(seconds=10)
 
 
 def test_of_a_long_error_the_end_is_kept():

@@ -121,3 +121,11 @@ async def test_a_worker_that_finds_no_foliot_says_so_and_goes_on():
         await asyncio.wait_for(_declare(worker, asyncio.Event()), 10)
     assert [each["log_level"] for each in logs] == ["warning"]
     assert "FOLIOT_URL" in logs[0]["error"]
+
+
+def test_queues_are_names_or_names_with_weights():
+    assert Worker().queues == {"default": 1}
+    assert Worker(queues=("fast", "bulk")).queues == {"fast": 1, "bulk": 1}
+    assert Worker(queues={"fast": 3, "bulk": 1}).queues == {"fast": 3, "bulk": 1}
+    with pytest.raises(InvalidField, match="from 1 to 1000"):
+        Worker(queues={"fast": 0})

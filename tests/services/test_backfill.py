@@ -10,7 +10,7 @@ from foliot.domain.backfill import Order, Reprocess
 from foliot.domain.fairness import Priority
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
-from foliot.services import backfill
+from foliot.services import operate
 from foliot.store import operations
 from foliot.store.dispatch import reserve
 from world import World, utc
@@ -304,7 +304,7 @@ async def test_a_cancelled_job_takes_its_backfill_along(world: World):
 
 
 async def test_many_backfills_share_a_round(world: World, monkeypatch):
-    monkeypatch.setattr(backfill, "CHUNK", 6)
+    monkeypatch.setattr(operate, "CHUNK", 6)
     globex = await world.another_tenant()
     mine = [await begin(world, await daily(world), concurrency=10) for _ in range(2)]
     body = await world.operations.backfill(globex, await daily(world, tenant=globex), asked(concurrency=10))
@@ -320,7 +320,7 @@ async def test_many_backfills_share_a_round(world: World, monkeypatch):
 
 
 async def test_more_backfills_than_one_round_serves_all_have_their_turn(world: World, monkeypatch):
-    monkeypatch.setattr(backfill, "MOST_OPERATIONS", 2)
+    monkeypatch.setattr(operate, "MOST_OPERATIONS", 2)
     for _ in range(5):
         await begin(world, await daily(world), concurrency=1)
     async with backfiller(world) as duty:
@@ -329,18 +329,18 @@ async def test_more_backfills_than_one_round_serves_all_have_their_turn(world: W
             await duty.run_once()
             rounds += 1
         assert rounds == 3
-        assert await duty.pause() in {0.0, backfill.SHORTEST}
+        assert await duty.pause() in {0.0, operate.SHORTEST}
 
 
 async def test_it_looks_often_while_something_goes_on_and_seldom_otherwise(world: World):
     async with backfiller(world) as duty:
-        assert (await duty.run_once(), await duty.pause()) == (0, backfill.IDLE)
+        assert (await duty.run_once(), await duty.pause()) == (0, operate.IDLE)
         await begin(world, await daily(world), concurrency=1)
         await settle_down(duty)
         naps = [await duty.pause() for _ in range(10)]
-        assert naps[0] == backfill.SHORTEST
+        assert naps[0] == operate.SHORTEST
         assert naps == sorted(naps)
-        assert naps[-1] == backfill.LONGEST
+        assert naps[-1] == operate.LONGEST
 
 
 async def test_a_job_that_moved_to_a_lane_without_a_reserved_rank_is_left_to_promote(world: World):

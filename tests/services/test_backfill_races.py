@@ -8,7 +8,7 @@ import pytest
 from filling import DAYS, FIRST, asked, backfiller, begin, daily, finish, look, recount, settle_down
 from foliot.domain.errors import Conflict
 from foliot.domain.outcome import Ending, Outcome
-from foliot.services.backfill import Backfiller
+from foliot.services.operate import Operator
 from foliot.store import operations
 from foliot.store.dispatch import reserve
 from world import World
@@ -18,7 +18,7 @@ async def test_two_who_hand_out_side_by_side_make_every_run_once(world: World):
     jobs = [await daily(world) for _ in range(4)]
     for job in jobs:
         await begin(world, job, concurrency=2)
-    duties = [Backfiller(world.database) for _ in range(3)]
+    duties = [Operator(world.database) for _ in range(3)]
     workers = [await world.worker() for _ in range(2)]
 
     async def work(number: int) -> None:

@@ -102,7 +102,7 @@ async def test_the_gauges_count_what_is_there_and_not_the_ballast(world: World):
     await world.submit(3)
     line = world.database.line()
     assert await upkeep.gauges(line) == upkeep.Gauges(
-        dead_letters=0, overdue_schedules=0, schedulers=0, unheld_shards=256, clock_behind=0
+        overdue_schedules=0, schedulers=0, unheld_shards=256, clock_behind=0
     )
     ready = await upkeep.ready_per_queue(line)
     assert ready["default"] == 3

@@ -95,7 +95,7 @@ _NUMBERS = itertools.count(10_000)
 
 
 async def test_a_claim_pops_the_head_of_the_order(line: Line):
-    plan = await explain(line, "claim", 1, next(_NUMBERS), [1, 2], [0, 0], BATCH)
+    plan = await explain(line, "claim", 1, next(_NUMBERS), [1, 2], [0, 0], BATCH, [BATCH, BATCH])
     assert plan.whole_scans() == set()
     assert plan.indexes("ready") == {"ready_order"}
     assert plan.indexes("run") == {"run_pkey"}
@@ -210,6 +210,26 @@ async def test_promotion_touches_only_what_it_promotes(line: Line):
     assert plan.rows_read("timer") <= 3 * BATCH
 
 
+@pytest.mark.parametrize("statement", ["backlog_above", "backlog_below"])
+async def test_a_page_of_a_backlog_is_one_stretch_of_the_order(line: Line, statement: str):
+    plan = await explain(line, statement, 1, 1, 2, 500_000 * 16_384, 10**15, BATCH)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("ready") == {"ready_order"}
+    assert plan.rows_read("ready") <= 3 * BATCH
+    assert plan.rows_read("run") <= 3 * BATCH
+
+
+async def test_moving_a_page_reads_what_it_moves(line: Line):
+    runs = list(range(500_001, 500_001 + 2 * BATCH, 2))
+    before = [run * 16_384 for run in runs]
+    plan = await explain(line, "move_backlog", 2, runs, before, [rank - 1 for rank in before])
+    assert plan.whole_scans() == set()
+    assert plan.indexes("ready") == {"ready_order"}
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.rows_read("ready") <= 3 * BATCH
+    assert plan.rows_read("run") <= 3 * BATCH
+
+
 async def test_reaping_reads_the_claims_of_the_dead_and_their_runs(line: Line):
     plan = await explain(line, "reap", 5)
     assert plan.whole_scans() == set()
@@ -242,7 +262,7 @@ async def test_concluding_reads_what_it_concludes(line: Line):
     count = len(runs)
     plan = await explain(
         line, "conclude", 2, runs, fences, places, starts, [2] * count, [0] * count, [None] * count, ["x"] * count,
-        sorted(set(fences)),
+        sorted(set(fences)), ["ValueError"] * count,
     )  # fmt: skip
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}

@@ -50,6 +50,12 @@ async def test_due_runs_are_indexed_by_the_state_that_waits(world: World):
     [
         ("settle", f"attempt + 1, {Ending.COMPLETED.value}, {State.SUCCEEDED.value},"),
         ("conclude", f"ending = {Ending.RELEASED.value} THEN 0"),
+        ("conclude", f"ending IN ({Ending.SNOOZED.value}, {Ending.RELEASED.value}) THEN 0"),
+        ("replay", f"held.gate = {Gate.PAUSED.value} THEN {State.BLOCKED.value} ELSE {State.READY.value} END AS state"),
+        ("replay", f"coalesce(job.gate IN ({Gate.OPEN.value}, {Gate.PAUSED.value}), "),
+        ("replay", f"SET state = {State.READY.value} FROM back"),
+        ("replay", f"attempt, {Ending.NONE.value}, {State.READY.value}, $5"),
+        ("discard", f"attempt, {Ending.NONE.value}, {State.DISCARDED.value}, $4"),
         ("conclude", f"gate = {Gate.CANCELLED.value} AND asked IN ({State.SCHEDULED.value}, {State.READY.value})"),
         ("conclude", f"THEN {State.CANCELLED.value} WHEN gate = {Gate.PAUSED.value}"),
         ("conclude", f"asked = {State.READY.value} THEN {State.BLOCKED.value}"),

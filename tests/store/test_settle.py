@@ -85,6 +85,32 @@ async def test_a_dead_run_moves_to_the_dead_letters_whole(world: World):
     assert await world.count("run") == 0
 
 
+async def test_a_snooze_waits_without_spending_an_attempt_and_comes_back_near_the_head(world: World):
+    (run,) = await world.submit()
+    worker = await world.worker()
+    for _ in range(3):
+        assert await worker.conclude(await worker.claim(), Outcome.snoozed(timedelta(seconds=1), "not yet")) == 1
+        (row,) = await world.sql("SELECT state, attempt, due_at > now() AS waits FROM run WHERE id = $1", run)
+        assert tuple(row) == (State.SCHEDULED, 0, True)
+        (first,) = await world.submit()
+        await world.promoter.run_once(datetime.now(UTC) + timedelta(minutes=1))
+        assert await world.value("SELECT run FROM ready WHERE lane > 0 ORDER BY rank LIMIT 1") == run
+        await world.sql("DELETE FROM ready WHERE run = $1", first)
+    assert await _history(world) == [(run, 1, Ending.SNOOZED, State.SCHEDULED)] * 3
+    assert await worker.settle(await worker.claim()) == 1
+
+
+async def test_the_kind_of_an_error_is_kept_with_the_attempt_and_the_dead_letter(world: World):
+    (run,) = await world.submit()
+    worker = await world.worker()
+    await worker.conclude(await worker.claim(), Outcome.again(Ending.FAILED, "a", timedelta(), "http:503"))
+    await world.promoter.run_once()
+    await worker.conclude(await worker.claim(), Outcome.dead(Ending.FAILED, "b", "ValueError"))
+    kinds = await world.sql("SELECT error_class FROM history WHERE run = $1 ORDER BY finished_at", run)
+    assert [row[0] for row in kinds] == ["http:503", "ValueError"]
+    assert await world.value("SELECT error_class FROM dead_letter") == "ValueError"
+
+
 async def test_a_run_handed_back_untouched_is_ready_again_at_the_head_and_spends_nothing(world: World):
     run, *_ = await world.submit(5)
     worker = await world.worker()

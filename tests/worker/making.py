@@ -81,7 +81,9 @@ class MemoryCarrier:
         if self.broken is not None:
             raise self.broken
 
-    async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
+    async def claim(
+        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+    ) -> list[Claimed]:
         self._reach()
         self.asked.append(most)
         self.numbers.append(number)

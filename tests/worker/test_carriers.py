@@ -29,12 +29,12 @@ async def new(request: pytest.FixtureRequest, world: World, dsn: str) -> AsyncIt
 @pytest.fixture
 async def carrier(new: NewCarrier) -> Carrier:
     made = new(WORKER)
-    made.lanes = await made.register(["default"], ["fn:noop"])
+    made.lanes = list(await made.register(["default"], ["fn:noop"]))
     return made
 
 
 async def claim(carrier: Carrier, number: int = 1, most: int = 10) -> list[Claimed]:
-    return await carrier.claim(number, carrier.lanes, [0] * len(carrier.lanes), most)
+    return await carrier.claim(number, carrier.lanes, [0] * len(carrier.lanes), most, [most] * len(carrier.lanes))
 
 
 def ended(runs: list[Claimed], outcome: Outcome = SUCCEEDED) -> list[Settlement]:
@@ -117,7 +117,7 @@ async def test_what_somebody_newer_holds_is_lost_and_changes_nothing(world: Worl
 
 async def test_nobody_settles_or_forgets_what_another_worker_holds(world: World, carrier: Carrier, new: NewCarrier):
     rival = new(WORKER + 1)
-    rival.lanes = await rival.register(["default"], ["fn:noop"])
+    await rival.register(["default"], ["fn:noop"])
     await world.submit()
     runs = await claim(carrier)
     assert len(await rival.settle(ended(runs))) == len(await rival.settle(ended(runs, RETRIED))) == 1
@@ -166,5 +166,5 @@ async def test_who_leaves_is_dead_at_once(world: World, carrier: Carrier):
 
 
 async def test_registering_twice_is_the_same_as_once(world: World, carrier: Carrier):
-    assert await carrier.register(["default"], ["fn:noop"]) == carrier.lanes
+    assert await carrier.register(["default"], ["fn:noop"]) == dict.fromkeys(carrier.lanes, "default")
     assert await world.count("worker") == 1

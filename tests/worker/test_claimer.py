@@ -10,6 +10,7 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
+from foliot.worker.shares import Shares
 from worker.making import PATIENCE, Gate, MemoryCarrier, claimed, eventually, function_spec
 from world import World
 
@@ -21,7 +22,8 @@ class Station:
         self.carrier = MemoryCarrier(runs)
         self.settler = Settler(self.carrier, lambda _: None)
         self.runner = Runner(concurrency, self.settler.add, lambda: 0.5)
-        self.claimer = Claimer(self.carrier, [1], lambda _: executor, self.runner, self.settler, concurrency)
+        shares = Shares({1: "default"}, {"default": 1})
+        self.claimer = Claimer(self.carrier, shares, lambda _: executor, self.runner, self.settler, concurrency)
 
 
 async def test_slow_handlers_never_have_more_in_hand_than_run_at_once():

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from foliot import Context, Permanent
+from foliot import Context, Permanent, Snooze
+from foliot.domain.errorclass import classes_of
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Failure, Snoozed
 from foliot.worker.functions import function_executors
 from worker.making import NOW, PATIENCE, assignment, function_spec
 
@@ -73,6 +74,45 @@ async def test_what_a_handler_raises_is_told_with_its_traceback(threads: ThreadP
         assert handler.__name__ in failure.error
         assert failure.error.count("  File ") == 1  # its own frame, and none of ours
         assert not failure.permanent
+        assert failure.classes == classes_of(ValueError)
+
+
+async def test_a_snooze_is_no_failure(threads: ThreadPoolExecutor):
+    async def on_the_loop(ctx: Context, payload: Any) -> None:
+        raise Snooze("PT15M", "the file is not there yet")
+
+    def in_a_thread(ctx: Context, payload: Any) -> None:
+        raise Snooze(timedelta(minutes=15), "the file is not there yet")
+
+    def hurried(ctx: Context, payload: Any) -> None:
+        raise Snooze(0)
+
+    for handler in (on_the_loop, in_a_thread):
+        assert await run(handler, threads) == Snoozed(timedelta(minutes=15), "the file is not there yet")
+    assert await run(hurried, threads) == Snoozed(timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("delay", [-1, "soon", timedelta(days=31), float("nan")])
+async def test_a_snooze_that_cannot_be_fails_and_says_why(threads: ThreadPoolExecutor, delay: Any):
+    def handler(ctx: Context, payload: Any) -> None:
+        raise Snooze(delay)
+
+    failure = await run(handler, threads)
+    assert isinstance(failure, Failure)
+    assert "delay: " in failure.error
+    assert "InvalidField" in failure.classes
+
+
+async def test_a_permanent_error_is_of_no_kind_that_a_rule_about_all_exceptions_names(threads: ThreadPoolExecutor):
+    class Closed(Permanent):
+        pass
+
+    async def handler(ctx: Context, payload: Any) -> None:
+        raise Closed("no such account")
+
+    failure = await run(handler, threads)
+    assert isinstance(failure, Failure)
+    assert failure.classes[1:] == ("Closed", "Permanent")
 
 
 async def test_permanent_means_that_trying_again_is_no_use(threads: ThreadPoolExecutor):
@@ -83,7 +123,7 @@ async def test_permanent_means_that_trying_again_is_no_use(threads: ThreadPoolEx
         raise Permanent
 
     failure = await run(handler, threads)
-    assert failure == Failure("the account is closed", permanent=True)
+    assert failure == Failure("the account is closed", permanent=True, classes=classes_of(Permanent, Permanent))
     failure = await run(silent, threads)
     assert failure is not None
     assert failure.error

@@ -16,7 +16,7 @@ from foliot.sdk import Context, Permanent
 from foliot.worker.process import LeaseLost
 from worker.conftest import Serve
 from worker.crew import Crew
-from worker.making import PATIENCE, call, event, function_spec
+from worker.making import PATIENCE, call, event, eventually, function_spec
 from world import World
 
 AT_ONCE = Backoff(initial=timedelta(0), max=timedelta(0))
@@ -46,6 +46,23 @@ async def test_five_hundred_runs_are_settled_once_each_by_two_workers(world: Wor
     rows = await world.sql("SELECT run, count(*) AS count, min(attempt) AS attempt FROM history GROUP BY run")
     assert {row["run"] for row in rows} == set(ids)
     assert {(row["count"], row["attempt"]) for row in rows} == {(1, 1)}
+
+
+async def test_queues_with_weights_get_their_shares_of_the_handlers(world: World, crew: Crew):
+    begun: Counter[str] = Counter()
+    opened = asyncio.Event()
+
+    async def work(ctx: Context, payload: Any) -> None:
+        begun[ctx.name] += 1
+        await opened.wait()
+
+    for queue in ("fast", "bulk"):
+        await world.submit(100, function_spec(queue, queue=queue))
+    async with crew.work({"fast": work, "bulk": work}, queues={"fast": 3, "bulk": 1}, concurrency=40):
+        await eventually(lambda: begun.total() == 40)
+        assert begun["fast"] == pytest.approx(30, abs=2)
+        opened.set()
+        await over(world, 200)
 
 
 async def test_failures_are_retried_and_then_die(world: World, crew: Crew):

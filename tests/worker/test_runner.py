@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from foliot.domain.outcome import Ending, Failure
+from foliot.domain.errorclass import RetryRule
+from foliot.domain.outcome import Ending, Failure, Snoozed
 from foliot.domain.states import Event
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
@@ -102,6 +103,36 @@ async def test_the_last_retry_ends_in_a_dead_letter(bench: Bench):
     await bench.idle()
     events = {each.run.id: each.outcome.event for each in bench.ended}
     assert events == {last.id: Event.DIED, before.id: Event.RETRIED, spared.id: Event.RETRIED}
+
+
+async def test_a_replayed_run_has_all_its_retries_again(bench: Bench):
+    async def fail(_: Assignment) -> Failure:
+        return Failure("it broke")
+
+    first = bench.add(fail, claimed(attempt=4, forgiven=4), max_retries=2)
+    second = bench.add(fail, claimed(attempt=5, forgiven=4), max_retries=2)
+    spared = bench.add(fail, claimed(attempt=6, forgiven=4, deaths=1), max_retries=2)
+    last = bench.add(fail, claimed(attempt=6, forgiven=4), max_retries=2)
+    await bench.idle()
+    events = {each.run.id: each.outcome.event for each in bench.ended}
+    again = dict.fromkeys((first.id, second.id, spared.id), Event.RETRIED)
+    assert events == {**again, last.id: Event.DIED}
+
+
+async def test_a_snooze_spends_nothing_and_a_rule_speaks_of_kinds(bench: Bench):
+    async def snooze(_: Assignment) -> Snoozed:
+        return Snoozed(timedelta(minutes=5), "not\0yet")
+
+    async def refuse(_: Assignment) -> Failure:
+        return Failure("no", classes=("ValueError", "Exception"))
+
+    later = bench.add(snooze, claimed(attempt=3), max_retries=0)
+    never = bench.add(refuse, retry=(RetryRule(("ValueError",), never=True),))
+    await bench.idle()
+    told = {each.run.id: each.outcome for each in bench.ended}
+    assert (told[later.id].event, told[later.id].delay) == (Event.SNOOZED, timedelta(minutes=5))
+    assert "\0" not in told[later.id].error
+    assert (told[never.id].event, told[never.id].error_class) == (Event.DIED, "ValueError")
 
 
 async def test_what_is_past_its_deadline_is_stopped_and_tried_again(bench: Bench):

@@ -113,7 +113,10 @@ async def test_2xx_is_success(serve: Serve, session: aiohttp.ClientSession, stat
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422, 451])
 async def test_4xx_cannot_be_mended_by_trying_again(serve: Serve, session: aiohttp.ClientSession, status: int):
     failure = await answered(serve, session, status, Retry_After="5")
-    assert failure == Failure(f"answered {status}: because", permanent=True)
+    classes = (f"http:{status}", "http:4xx")
+    assert failure == Failure(
+        f"answered {status}: because", permanent=True, retry_after=timedelta(seconds=5), classes=classes
+    )
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 599])
@@ -121,7 +124,8 @@ async def test_the_rest_may_be_tried_again_and_not_before_it_asks(
     serve: Serve, session: aiohttp.ClientSession, status: int
 ):
     failure = await answered(serve, session, status, Retry_After="120")
-    assert failure == Failure(f"answered {status}: because", retry_after=timedelta(seconds=120))
+    classes = (f"http:{status}", f"http:{status // 100}xx")
+    assert failure == Failure(f"answered {status}: because", retry_after=timedelta(seconds=120), classes=classes)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 304, 307, 308])
@@ -168,6 +172,7 @@ async def test_nobody_there_may_be_tried_again(session: aiohttp.ClientSession):
     assert failure is not None
     assert url in failure.error
     assert not failure.permanent
+    assert {"ConnectionError", "OSError"} <= set(failure.classes)
 
 
 async def test_a_name_that_does_not_exist_may_be_tried_again(session: aiohttp.ClientSession):

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import calendars, jobs, ledger, operations, problems, runs, schedules, work
+from foliot.api import calendars, dead_letters, jobs, ledger, operations, problems, runs, schedules, work
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -25,6 +25,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *ledger.OPERATIONS,
     *jobs.OPERATIONS,
     *operations.OPERATIONS,
+    *dead_letters.OPERATIONS,
     *runs.OPERATIONS,
     *schedules.OPERATIONS,
     *calendars.OPERATIONS,

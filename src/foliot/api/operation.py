@@ -8,6 +8,7 @@ import msgspec
 from foliot.api.reading import SMALL
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.gateway import Gateway
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
@@ -37,6 +38,7 @@ class Services(NamedTuple):
     specs: SpecBook
     operations: Operations
     calendars: CalendarKeeper
+    dead_letters: DeadLetters
     gateway: Gateway
 
 

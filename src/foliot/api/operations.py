@@ -1,4 +1,4 @@
-"""Operations on operations: back-fills, how far they are, calling them off."""
+"""Operations on operations: asking for back-fills, how far any operation is, calling it off."""
 
 import msgspec
 
@@ -6,6 +6,7 @@ from foliot.api.jobs import Limit, job_id
 from foliot.api.operation import Call, Operation, Reply
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode
+from foliot.wire.filters import named_job
 from foliot.wire.operations import BackfillBody, OperationView, backfill_of
 from foliot.wire.views import Page
 
@@ -35,11 +36,7 @@ async def backfill_job(call: Call) -> Reply:
 
 async def list_operations(call: Call) -> Reply:
     query = msgspec.structs.asdict(call.query)
-    if query["job"] is not None:
-        try:
-            query["job"] = decode("job", query["job"])
-        except InvalidField as error:
-            raise InvalidField("job", error.message, error.hint) from None
+    query["job"] = None if call.query.job is None else named_job(call.query.job)
     return Reply(await call.services.operations.operations(call.tenant.id, **query))
 
 
@@ -69,7 +66,7 @@ OPERATIONS = (
         method="GET",
         path="/v1/operations",
         scope="jobs:read",
-        summary="List back-fills and how far they are, newest first",
+        summary="List back-fills, replays and discards, and how far they are, newest first",
         handler=list_operations,
         query=OperationQuery,
         result=Page[OperationView],

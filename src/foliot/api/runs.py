@@ -11,6 +11,7 @@ from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.services.submit import Key
 from foliot.store.submission import NewRun
+from foliot.wire.filters import named_job
 from foliot.wire.jobs import payload_of
 from foliot.wire.runs import RunBatch, RunBody, spec_and_target, start_of
 from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView
@@ -57,11 +58,7 @@ async def create_runs(call: Call) -> Reply:
 
 async def list_runs(call: Call) -> Reply:
     query = msgspec.structs.asdict(call.query)
-    if query["job"] is not None:
-        try:
-            query["job"] = decode("job", query["job"])
-        except InvalidField as error:
-            raise InvalidField("job", error.message, error.hint) from None
+    query["job"] = None if call.query.job is None else named_job(call.query.job)
     return Reply(await call.services.insights.runs(call.tenant.id, **query))
 
 

@@ -73,7 +73,7 @@ class Floor:
     async def consume(self, claims: Hand, settles: Hand, worker: int, batch: int) -> None:
         lane, mark, held = self._refs[0].lane, 0, []
         for number in count(1):
-            rows = await claims.fetch(worker, number, [lane], [mark], min(batch, LARGEST_CLAIM))
+            rows = await claims.fetch(worker, number, [lane], [mark], min(batch, LARGEST_CLAIM), [LARGEST_CLAIM])
             held += rows
             if rows:
                 mark = max(0, min(row["rank"] for row in rows) - SLACK)

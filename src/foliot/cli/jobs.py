@@ -36,13 +36,15 @@ job.add_command(backfill)
 
 
 def payload_option(text: str | None) -> Any:
-    if text is None:
-        return _NOTHING
+    return _NOTHING if text is None else json_option("--payload", text, '{"n": 1}')
+
+
+def json_option(option: str, text: str, example: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        hint = """try --payload '{"n": 1}', with quotes around the whole"""
-        raise click.BadParameter(f"not JSON: {error}\n  → {hint}", param_hint="--payload") from None
+        hint = f"try {option} '{example}', with quotes around the whole"
+        raise click.BadParameter(f"not JSON: {error}\n  → {hint}", param_hint=option) from None
 
 
 def dst_option(gap: str | None, fold: str | None) -> dict[str, str] | None:
@@ -96,6 +98,9 @@ def definition(command: Any) -> Any:
         click.option("--queue", help="Queue whose workers run it."),
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
         click.option("--max-retries", type=int, help="How often to try again after a failure."),
+        click.option(
+            "--retry", metavar="JSON", help="""Rules per kind of error: '[{"on": ["http:404"], "never": true}]'."""
+        ),
         click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="For each attempt."),
         click.option("--overlap", type=click.Choice(["skip", "allow"]), help="When the previous run is still going."),
     ]
@@ -111,6 +116,8 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
         if "=" not in label:
             raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
     payload = payload_option(values.pop("payload", None))
+    if (retry := values.pop("retry", None)) is not None:
+        values["retry"] = json_option("--retry", retry, '[{"on": ["http:404"], "never": true}]')
     values["dst"] = dst_option(values.pop("gap", None), values.pop("fold", None))
     values["catch_up"] = catch_up_option(values.pop("catch_up", None), values.pop("catch_up_window", None))
     values["calendar"] = calendar_option(values.pop("calendar", None), values.pop("calendar_rule", None))

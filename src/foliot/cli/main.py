@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "bench": "foliot.cli.bench:bench",
     "job": "foliot.cli.jobs:job",
     "run": "foliot.cli.runs:run",
+    "dead": "foliot.cli.dead:dead",
     "gaps": "foliot.cli.ledger:gaps",
     "schedule": "foliot.cli.schedules:schedule",
     "operation": "foliot.cli.operations:operation",

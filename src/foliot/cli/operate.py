@@ -115,6 +115,31 @@ def create_tenant(settings: Settings, name: str, serves: tuple[str, ...], json: 
     with_database(settings, create)
 
 
+@tenant.command("weight")
+@click.argument("name")
+@click.argument("weight", type=click.IntRange(1, 1000), required=False)
+@wants_json
+@click.pass_obj
+def weigh_tenant(settings: Settings, name: str, weight: int | None, json: bool) -> None:
+    """Set a tenant's share against the other tenants, from 1 to 1000; without WEIGHT, show it.
+
+    A tenant of weight 3 gets three times what one of weight 1 gets while both have work. What is queued already is
+    moved accordingly, by a scheduler.
+    """
+    from foliot.services.tenants import Tenants
+
+    async def weigh(database: Database) -> None:
+        tenants = Tenants(database)
+        found = await (tenants.weight(name) if weight is None else tenants.set_weight(name, weight))
+        if json:
+            as_json({"tenant": name, "weight": found.weight, "moving": found.is_moving})
+        else:
+            moving = "; what is queued is being moved" if found.is_moving else ""
+            say(f"tenant {name} weighs {found.weight}{moving}")
+
+    with_database(settings, weigh)
+
+
 @click.group()
 def key() -> None:
     """Keys that tenants and their workers call with."""

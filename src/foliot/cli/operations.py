@@ -25,7 +25,7 @@ _LOOK = 0.3
 
 @click.group()
 def operation() -> None:
-    """Back-fills: how far they are, and calling them off."""
+    """Back-fills, replays and discards: how far they are, and calling them off."""
 
 
 @operation.command("list")
@@ -34,14 +34,18 @@ def operation() -> None:
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_operations(json: bool, **query: Any) -> None:
-    """List back-fills, newest first."""
+    """List back-fills, replays and discards, newest first."""
     found = Foliot().operations(**query)
     if json:
         as_json([each.values for each in found])
         return
     rows = [{**each.values, "done": _done(each), "failed": each.progress["failed"]} for each in found]
     filtered = any(value is not None for name, value in query.items() if name != "limit")
-    table(rows, _COLUMNS, empty="no such operations" if filtered else "no back-fills yet: foliot job backfill JOB …")
+    table(
+        rows,
+        _COLUMNS,
+        empty="no such operations" if filtered else "no operations yet: foliot job backfill, foliot dead replay",
+    )
     if found.next_cursor:
         say(f"… the newest {len(rows)}; --limit shows up to 500")
 
@@ -80,12 +84,18 @@ def cancel(operation_id: str, json: bool) -> None:
 def backfill(job_id: str, wait: bool, json: bool, **fields: Any) -> None:
     """Run the instants of a past range of a recurring JOB, at a pace of their own."""
     made = Foliot().backfill(job_id, **fields)
-    if wait and not fields["dry_run"]:
+    if fields["dry_run"] and not json:
+        _show_plan(made)
+    else:
+        follow(made, wait=wait, json=json)
+
+
+def follow(made: Operation, *, wait: bool, json: bool) -> None:
+    """Say what was begun; told to `wait`, show the progress until its end, and exit 1 unless it completed."""
+    if wait:
         _watch(made)
     if json:
         as_json(made.values)
-    elif fields["dry_run"]:
-        _show_plan(made)
     else:
         say(f"{made.id} {made.status}: {_done(made)}, {made.progress['failed']} failed")
         if not made.is_over:
@@ -95,7 +105,9 @@ def backfill(job_id: str, wait: bool, json: bool, **fields: Any) -> None:
 
 
 def _watch(made: Operation) -> None:
-    """A bar on the terminal until the end. Ctrl-C stops watching, not the back-fill."""
+    """A bar on the terminal until the end. Ctrl-C stops watching, not the operation."""
+    if made.is_over:
+        return
     try:
         with click.progressbar(length=_to_run(made), label=made.id, file=sys.stderr, show_pos=True) as bar:
             while not made.is_over:

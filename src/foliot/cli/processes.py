@@ -7,10 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from foliot.domain.fairness import HEAVIEST, check_weight
 from foliot.kit.settings import Settings
 
 if TYPE_CHECKING:
     from foliot.sdk.worker import Worker
+
+
+def _weights(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:  # noqa: ARG001 - click's signature
+    """Of `reports` and `reports=3`."""
+    queues = {}
+    for value in values:
+        name, has_weight, weight = value.partition("=")
+        try:
+            queues[name] = check_weight(int(weight)) if has_weight else 1
+        except ValueError:
+            name = ""
+        if not name:
+            raise click.BadParameter(f"{value!r}: write NAME or NAME=WEIGHT, with a weight from 1 to {HEAVIEST}")
+    return queues
 
 
 @click.command()
@@ -33,7 +48,14 @@ def scheduler(settings: Settings) -> None:
 
 @click.command()
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
-@click.option("--queue", "queues", multiple=True, help="Serve this queue (may be given several times).")
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME[=WEIGHT]",
+    callback=_weights,
+    help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
+)
 @click.option("--concurrency", type=click.IntRange(1, 10_000), help="Handlers at once in this process.")
 @click.option("--url", help="Fetch work over HTTP from the API at this address; the key comes from FOLIOT_KEY.")
 @click.option("--gateway", is_flag=True, help="Fetch work over HTTP, also where a database is known.")
@@ -41,7 +63,7 @@ def scheduler(settings: Settings) -> None:
 def worker(
     settings: Settings,
     app: str | None,
-    queues: tuple[str, ...],
+    queues: dict[str, int],
     concurrency: int | None,
     url: str | None,
     gateway: bool,

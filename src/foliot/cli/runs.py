@@ -1,4 +1,4 @@
-"""`foliot run …`: look at runs through the API."""
+"""`foliot run …`: look at runs and steer them through the API."""
 
 from typing import Any
 
@@ -61,3 +61,15 @@ def get(run_id: str, json: bool) -> None:
     record(found)
     say("")
     table(attempts, _ATTEMPTS, empty="not tried yet")
+
+
+@run.command("retry")
+@click.argument("run_id", metavar="RUN")
+@wants_json
+def retry(run_id: str, json: bool) -> None:
+    """Let a run that has used its attempts go on."""
+    found = Foliot().retry_run(run_id)
+    if json:
+        as_json(found.values)
+    else:
+        say(f"{found.id} {found.status}")

@@ -15,6 +15,7 @@ from foliot.kit.signals import READY
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
@@ -46,6 +47,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             specs,
             operations,
             CalendarKeeper(database),
+            DeadLetters(database, hints.give),
             gateway,
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))

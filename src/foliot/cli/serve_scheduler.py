@@ -18,14 +18,15 @@ from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.kit.zonedata import zone_data
-from foliot.services.backfill import Backfiller
 from foliot.services.control import Control
 from foliot.services.fire import Firer
 from foliot.services.insights import draft_again
 from foliot.services.membership import Membership
+from foliot.services.operate import Operator
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
+from foliot.services.rerank import Reranker
 from foliot.services.rezone import Rezone
 from foliot.services.upkeep import Housekeeper
 from foliot.store.database import Database
@@ -50,12 +51,12 @@ def serve_scheduler(settings: Settings) -> None:
 
 async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
     async with open_database(settings, stop, size=2) as database, open_hints(database) as hints:
-        wake_firer, wake_promoter, wake_backfiller = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        wake_firer, wake_promoter, wake_operator = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         def wake() -> None:
             wake_firer.set()
             wake_promoter.set()
-            wake_backfiller.set()
+            wake_operator.set()
 
         ready = partial(hints.give, READY)
         listener = Listener(database, DUE, wake)
@@ -71,11 +72,13 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             firer = Firer(database, settings.catch_up_rate, shards=shards)
             group.create_task(repeat(firer, stop, wake_firer, ready))
             group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
-            group.create_task(repeat(Backfiller(database), stop, wake_backfiller, ready))
+            group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(_recalendar(database, hints), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Rezone(database, zone_data().version), stop, asyncio.Event(), wake_firer.set))
-            group.create_task(repeat(Housekeeper(database), stop, asyncio.Event(), lambda: None))
+            housekeeper = Housekeeper(database, timedelta(days=settings.dead_letter_days))
+            group.create_task(repeat(housekeeper, stop, asyncio.Event(), lambda: None))
             log.info("watching the clock")
 
 

@@ -1,5 +1,6 @@
 """In which order ready runs are taken."""
 
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from foliot.domain.errors import InvalidField
 
 UNIT: Final = 65_536  # rank units that a run of cost 1 takes at weight 1
+HEAVIEST: Final = 1_000
 
 
 class Priority(IntEnum):
@@ -39,6 +41,20 @@ def parse_priority(value: str | int) -> Priority:
             "use critical, high, normal, low or bulk; 0, 1, 2 mean high, normal, low",
         )
     return priority
+
+
+def check_weight(weight: int, field: str = "weight") -> int:
+    """A weight of a tenant or of a queue, as its owner wrote it."""
+    if not 1 <= weight <= HEAVIEST:
+        raise InvalidField(field, f"a weight of {weight} cannot be", f"use a whole number from 1 to {HEAVIEST}")
+    return weight
+
+
+def weigh(queues: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
+    """Queues with their weights; those that come without weigh 1."""
+    if not isinstance(queues, Mapping):
+        queues = dict.fromkeys(queues, 1)
+    return {queue: check_weight(weight, f"queues[{queue}]") for queue, weight in queues.items()}
 
 
 def step(tenant_weight: int, priority: Priority) -> int:

@@ -1,7 +1,7 @@
 """From which rank on a claim scans each lane: just below what was seen last, and now and then from further back."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from foliot.domain.fairness import UNIT
@@ -19,8 +19,7 @@ FULL_SCAN: Final = 60.0
 class Marks:
     """Without a mark every claim steps over all dead entries at the head of the index: 51k/s fell to 12k/s in 20 s."""
 
-    def __init__(self, lanes: Sequence[int]) -> None:
-        self._lanes = list(lanes)
+    def __init__(self, lanes: Iterable[int]) -> None:
         self._mark = dict.fromkeys(lanes, 0)
         self._highest = dict.fromkeys(lanes, 0)
         self._unpublished: dict[int, int] = {}
@@ -28,17 +27,16 @@ class Marks:
         self._floor = dict.fromkeys(lanes, 0)
         self._from_floor = self._from_zero = float("-inf")
 
-    def next_scan(self, now: float) -> tuple[list[int], list[int]]:
-        """Lanes and marks for a claim. The first lane is served first, so each claim begins with another one."""
-        self._lanes.append(self._lanes.pop(0))
+    def next_scan(self, now: float, lanes: Sequence[int]) -> list[int]:
+        """Marks for a claim that covers these lanes."""
         if now - self._from_zero > FULL_SCAN:
             self._from_zero = now
-            return self._lanes, [0] * len(self._lanes)
+            return [0] * len(lanes)
         if now - self._from_floor > FLOOR_SCAN:
             self._from_floor = now
             self._raise_floor(now)
-            return self._lanes, [min(self._floor[lane], self._mark[lane]) for lane in self._lanes]
-        return self._lanes, [self._mark[lane] for lane in self._lanes]
+            return [min(self._floor[lane], self._mark[lane]) for lane in lanes]
+        return [self._mark[lane] for lane in lanes]
 
     def saw(self, lane: int, lowest: int, highest: int) -> None:
         self._mark[lane] = max(0, lowest - SLACK)

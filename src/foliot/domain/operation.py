@@ -10,6 +10,8 @@ class OperationKind(IntEnum):
     """What an operation does. The numbers are stored."""
 
     BACKFILL = 1
+    REPLAY = 2  # of dead letters
+    DISCARD = 3
 
     @property
     def word(self) -> str:
@@ -21,7 +23,7 @@ class OperationState(IntEnum):
 
     PENDING = 0  # nothing handed out yet
     RUNNING = 1
-    COMPLETED = 2  # everything ran and succeeded, or needed no run
+    COMPLETED = 2  # everything ran and succeeded, or needed no run; of a discard: everything is discarded
     CANCELLED = 3  # hands out nothing more; finished once what runs has ended
     FAILED = 4  # everything was handed out, and some of it did not succeed
 

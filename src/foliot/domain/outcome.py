@@ -1,11 +1,13 @@
 """How an attempt can end, and what each ending does to its run."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from enum import IntEnum
 from typing import Final, Self
 
 import msgspec
 
+from foliot.domain.errorclass import RetryRule, first_match
 from foliot.domain.retry import Again, Backoff, Stop, decide
 from foliot.domain.states import TRANSITIONS, Event, State
 
@@ -38,6 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     event: Event
     error: str | None = None
     delay: timedelta | None = None
+    error_class: str | None = None
 
     @property
     def state(self) -> State:
@@ -58,12 +61,17 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         return cls(Ending.CANCELLED, Event.CANCELLED)
 
     @classmethod
-    def again(cls, ending: Ending, error: str, delay: timedelta) -> Self:
-        return cls(ending, Event.RETRIED, error[-LONGEST_ERROR:], delay)
+    def snoozed(cls, delay: timedelta, reason: str = "") -> Self:
+        """To come back later, by the handler's own wish: no attempt is spent."""
+        return cls(Ending.SNOOZED, Event.SNOOZED, reason[-LONGEST_ERROR:] or None, delay)
 
     @classmethod
-    def dead(cls, ending: Ending, error: str) -> Self:
-        return cls(ending, Event.DIED, error[-LONGEST_ERROR:])
+    def again(cls, ending: Ending, error: str, delay: timedelta, error_class: str | None = None) -> Self:
+        return cls(ending, Event.RETRIED, error[-LONGEST_ERROR:], delay, error_class)
+
+    @classmethod
+    def dead(cls, ending: Ending, error: str, error_class: str | None = None) -> Self:
+        return cls(ending, Event.DIED, error[-LONGEST_ERROR:], None, error_class)
 
 
 SUCCEEDED: Final = Outcome.succeeded()
@@ -75,21 +83,44 @@ class Failure(msgspec.Struct, frozen=True):
     error: str
     ending: Ending = Ending.FAILED
     permanent: bool = False
+    """Unless a rule speaks of it, trying again is no use."""
     retry_after: timedelta | None = None
+    classes: tuple[str, ...] = ()
+    """What kind of error it is, as rules name it; the first is kept for people."""
 
 
-def judge(failure: Failure, *, failures: int, max_retries: int, backoff: Backoff, chance: float) -> Outcome:
-    """Retry or dead letter: `failures` counts the failed attempts of the run, this one included."""
+class Snoozed(msgspec.Struct, frozen=True):
+    """The handler asks to be called again later; nothing went wrong."""
+
+    delay: timedelta
+    reason: str = ""
+
+
+def judge(
+    failure: Failure,
+    *,
+    failures: int,
+    max_retries: int,
+    backoff: Backoff,
+    chance: float,
+    rules: Sequence[RetryRule] = (),
+) -> Outcome:
+    """Retry or dead letter: `failures` counts the failed attempts of the run, this one included.
+
+    Of the rules the first that names the failure decides, also about what would be permanent without one.
+    """
+    rule = first_match(rules, failure.classes) if rules else None
     verdict = decide(
         failures=failures,
-        max_retries=max_retries,
-        backoff=backoff,
-        permanent=failure.permanent,
+        max_retries=max_retries if rule is None or rule.max_retries is None else rule.max_retries,
+        backoff=backoff if rule is None or rule.backoff is None else rule.backoff,
+        permanent=failure.permanent if rule is None else rule.never,
         retry_after=failure.retry_after,
         chance=chance,
     )
+    kind = failure.classes[0] if failure.classes else None
     match verdict:
         case Again(delay=delay):
-            return Outcome.again(failure.ending, failure.error, delay)
+            return Outcome.again(failure.ending, failure.error, delay, kind)
         case Stop():
-            return Outcome.dead(failure.ending, failure.error)
+            return Outcome.dead(failure.ending, failure.error, kind)

@@ -11,6 +11,7 @@ from foliot.domain.errors import InvalidField
 
 LONGEST_RETRY_AFTER: Final = timedelta(hours=24)
 LONGEST_BACKOFF: Final = timedelta(days=30)
+MOST_RETRIES: Final = 1_000
 _NONE: Final = timedelta(0)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from foliot.domain.errorclass import RetryRule
 from foliot.domain.fairness import Priority
 from foliot.domain.retry import Backoff
 
@@ -58,6 +59,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int = 3
     backoff: Backoff = Backoff()
     timeout: timedelta = timedelta(seconds=300)
+    retry: tuple[RetryRule, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Rules per kind of error. Unset without any: it is left out of the body, so that it changes no digest."""
+
+    @property
+    def rules(self) -> tuple[RetryRule, ...]:
+        return () if self.retry is msgspec.UNSET else self.retry
 
     def body(self) -> bytes:
         """The canonical bytes: what is stored, and what the digest is of."""

@@ -33,6 +33,8 @@ class Settings(NamedTuple):
 
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
+    dead_letter_days: int
+    """FOLIOT_DEAD_LETTER_DAYS: how long dead letters are kept for somebody to decide."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -51,6 +53,7 @@ class Settings(NamedTuple):
             postgres_bin=_path(environment.get("FOLIOT_POSTGRES_BIN")),
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
+            dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
         )
 
 
@@ -68,6 +71,12 @@ def _rate(name: str, text: str) -> float:
     if not rate > 0:
         raise ValueError(f"{name}={text}: a number of runs a second, above 0; inf for no limit")
     return rate
+
+
+def _days(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 36_500):
+        raise ValueError(f"{name}={text}: a number of days from 1 to 36500")
+    return int(text)
 
 
 def _path(text: str | None) -> Path | None:

@@ -41,6 +41,15 @@ READY_RUNS: Final = Gauge(
     "foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=REGISTRY
 )
 DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their attempts", registry=REGISTRY)
+QUEUE_DEAD_LETTERS: Final = Gauge(
+    "foliot_queue_dead_letters", "Runs that have used their attempts, by queue", ["queue"], registry=REGISTRY
+)
+LETTERS_REPLAYED: Final = Counter(
+    "foliot_dead_letters_replayed", "Dead letters brought back by this process", registry=REGISTRY
+)
+LETTERS_DISCARDED: Final = Counter(
+    "foliot_dead_letters_discarded", "Dead letters given up by this process, the too old included", registry=REGISTRY
+)
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
 )

@@ -2,7 +2,7 @@
 
 from foliot.sdk.aio import AsyncFoliot
 from foliot.sdk.client import Foliot
-from foliot.sdk.context import Context, Permanent
+from foliot.sdk.context import Context, Permanent, Snooze
 from foliot.sdk.protocol import ApiError, NotConfigured
 from foliot.sdk.records import AsyncOperation, AsyncRun, Items, Job, Operation, Run
 from foliot.sdk.worker import Worker
@@ -20,5 +20,6 @@ __all__ = [
     "Operation",
     "Permanent",
     "Run",
+    "Snooze",
     "Worker",
 ]

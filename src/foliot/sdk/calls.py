@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from foliot.domain.duration import format_duration
+from foliot.domain.errorclass import classes_of
 from foliot.domain.errors import InvalidField
 from foliot.sdk.protocol import Request, camel, path
 from foliot.wire.codec import rfc3339
@@ -37,7 +38,7 @@ def put_job(key: str, name: str, handler: Handler, fields: dict[str, Any]) -> Re
 
 def change_job(job: str, fields: dict[str, Any]) -> Request:
     """Here None is sent: it takes a field away."""
-    return Request("PATCH", path("jobs", job), _encode({camel(name): value for name, value in fields.items()}))
+    return Request("PATCH", path("jobs", job), _encode({camel(name): _plain(name, fields[name]) for name in fields}))
 
 
 def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: dict[str, Any]) -> Request:
@@ -58,6 +59,22 @@ def backfill(job: str, start: Moment, until: Moment, key: str | None, fields: di
 
 def cancel_operation(operation: str) -> Request:
     return Request("POST", path("operations", operation, verb=":cancel"))
+
+
+def retry_run(run: str) -> Request:
+    return Request("POST", path("runs", run, verb=":retry"))
+
+
+def decide(deed: str, runs: Iterable[str], key: str | None) -> Request:
+    """What becomes of these dead letters, now: `deed` is `replay` or `discard`."""
+    ids = [runs] if isinstance(runs, str) else list(runs)
+    return Request("POST", path("dead-letters", verb=f":{deed}"), _encode({"runIds": ids}), key)
+
+
+def sweep(deed: str, where: dict[str, Any], options: dict[str, Any], key: str | None) -> Request:
+    """What becomes of all dead letters of which `where` holds."""
+    body = _body({"filter": _fields(span(where)), **options})
+    return Request("POST", path("dead-letters", verb=f":{deed}"), body, key)
 
 
 def get(*parts: str, **query: Any) -> Request:
@@ -98,7 +115,19 @@ def _body(values: Mapping[str, Any]) -> bytes:
 
 def _fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments in Python's spelling as fields in the wire's; what is None is left out."""
-    return {camel(name): value for name, value in values.items() if value is not None}
+    return {camel(name): _plain(name, value) for name, value in values.items() if value is not None}
+
+
+def _plain(field: str, value: Any) -> Any:
+    """Rules about retries may be written as Python does: `max_retries`, and exceptions themselves instead of names."""
+    if field != "retry" or not isinstance(value, (list, tuple)):
+        return value
+    rules = [{camel(name): part for name, part in rule.items()} for rule in value]
+    return [{**rule, "on": [_error_name(each) for each in rule.get("on", ())]} for rule in rules]
+
+
+def _error_name(error: Any) -> Any:
+    return classes_of(error)[0] if isinstance(error, type) and issubclass(error, BaseException) else error
 
 
 def _encode(value: dict[str, Any]) -> bytes:

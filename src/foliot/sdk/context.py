@@ -2,15 +2,38 @@
 
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
+from foliot.domain.duration import parse_duration
+from foliot.domain.errors import InvalidField
 from foliot.domain.ids import encode
+
+SHORTEST_SNOOZE: Final = timedelta(seconds=1)
+"""Each snooze is a row of history: whoever asks for less comes back after this."""
+LONGEST_SNOOZE: Final = timedelta(days=30)
 
 
 class Permanent(Exception):  # noqa: N818 - reads aloud: "raise Permanent"
     """Raised by a handler to say that trying again is no use: the run becomes a dead letter at once."""
+
+
+class Snooze(Exception):  # noqa: N818 - reads aloud: "raise Snooze"
+    """Raised by a handler to be called again after `delay` (a timedelta, seconds or `PT15M`; 1 second to 30 days).
+
+    Nothing failed: no attempt and no retry is spent, however often it is raised. `reason` is shown to people.
+    """
+
+    def __init__(self, delay: str | float | timedelta, reason: str = "") -> None:
+        super().__init__(delay, reason)
+        asked = delay if isinstance(delay, timedelta) else parse_duration(delay, "delay")
+        if asked > LONGEST_SNOOZE:
+            raise InvalidField(
+                "delay", f"is longer than {LONGEST_SNOOZE.days} days", "submit another run for that time"
+            )
+        self.delay = max(asked, SHORTEST_SNOOZE)
+        self.reason = str(reason)
 
 
 class Context:

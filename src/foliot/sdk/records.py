@@ -129,11 +129,11 @@ class _Operation(_Lasting):
 
 
 class Operation(_Operation, _Watched):
-    """A back-fill as it stood when it was read; `wait` and `refresh` read it again."""
+    """A back-fill, replay or discard as it stood when it was read; `wait` and `refresh` read it again."""
 
 
 class AsyncOperation(_Operation, _AsyncWatched):
-    """A back-fill as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
+    """A back-fill, replay or discard as it stood when it was read; `await` its `wait` and `refresh` to read again."""
 
 
 class Items(list[Item]):

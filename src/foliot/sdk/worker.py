@@ -2,7 +2,7 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from foliot.domain.errors import InvalidField
+from foliot.domain.fairness import weigh
 from foliot.domain.spec import FUNCTION_NAME
 from foliot.sdk.calls import put_job
 from foliot.wire.calendars import UnknownCalendars
@@ -44,10 +45,14 @@ class Task:
 
 
 class Worker:
-    """A set of functions to serve. `foliot worker module:worker` or `worker.run()` serves them."""
+    """A set of functions to serve. `foliot worker module:worker` or `worker.run()` serves them.
 
-    def __init__(self, *, queues: tuple[str, ...] = ("default",), concurrency: int = 100) -> None:
-        self.queues = queues
+    `queues` are names, or names with weights: of `{"fast": 3, "bulk": 1}` the first gets three runs for each one of the
+    second while both have work, and an empty one leaves its share to the others.
+    """
+
+    def __init__(self, *, queues: Mapping[str, int] | Iterable[str] = ("default",), concurrency: int = 100) -> None:
+        self.queues = weigh(queues)
         self.concurrency = concurrency
         self.tasks: dict[str, Task] = {}
 

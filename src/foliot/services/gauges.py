@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from foliot.kit import telemetry
-from foliot.store import upkeep
+from foliot.store import letters, upkeep
 from foliot.store.database import Database
 
 FRESH_FOR: Final = 5.0
@@ -26,10 +26,13 @@ class Gauges:
             return
         self._measured = self._monotonic()
         gauges = await upkeep.gauges(self._database)
-        telemetry.DEAD_LETTERS.set(gauges.dead_letters)
         telemetry.OVERDUE_SCHEDULES.set(gauges.overdue_schedules)
         telemetry.SCHEDULERS.set(gauges.schedulers)
         telemetry.SHARDS_UNHELD.set(gauges.unheld_shards)
         telemetry.CLOCK_BEHIND.set(gauges.clock_behind if gauges.clock_behind > TOLERATED else 0)
         for queue, runs in (await upkeep.ready_per_queue(self._database)).items():
             telemetry.READY_RUNS.labels(queue).set(runs)
+        dead = await letters.per_queue(self._database)
+        telemetry.DEAD_LETTERS.set(sum(dead.values()))
+        for queue, count in dead.items():
+            telemetry.QUEUE_DEAD_LETTERS.labels(queue).set(count)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from foliot.domain.calendar import Calendar
-from foliot.domain.duration import format_duration
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind
@@ -21,7 +20,8 @@ from foliot.store.database import Database
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of
-from foliot.wire.views import AttemptView, BackoffView, JobView, LastRun, Page, RunView
+from foliot.wire.retries import backoff_body, rule_bodies
+from foliot.wire.views import AttemptView, JobView, LastRun, Page, RunView
 
 _KINDS = {kind.word: kind for kind in Kind}
 _JOB_STATUSES = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
@@ -113,9 +113,8 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         queue=spec.queue,
         labels=row.labels,
         max_retries=spec.max_retries,
-        backoff=BackoffView(
-            format_duration(spec.backoff.initial), spec.backoff.factor, format_duration(spec.backoff.max)
-        ),
+        backoff=backoff_body(spec.backoff),
+        retry=rule_bodies(spec.rules) or msgspec.UNSET,
         timeout_seconds=spec.timeout.total_seconds(),
         overlap="skip" if row.exclusive else "allow",
         version=row.version,
@@ -155,6 +154,7 @@ def run_view(row: RunRow) -> RunView:
         finished_at=row.finished_at,
         attempts=row.attempt + (state is State.RUNNING),
         error_message=row.error,
+        error_class=row.error_class,
         worker_id=_worker_id(row.worker),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )
@@ -172,6 +172,7 @@ def attempt_view(row: AttemptRow) -> AttemptView:
         started_at=row.started_at,
         finished_at=row.finished_at,
         error_message=row.error,
+        error_class=row.error_class,
         worker_id=_worker_id(row.worker),
         fence=row.fence,
     )

@@ -13,16 +13,19 @@ from foliot.domain.calendar import Calendar
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.domain.job import LONGEST_NAME, Gate
+from foliot.domain.letters import Sweep
 from foliot.domain.operation import STATUSES, OperationKind, OperationState, Progress, estimated_end
 from foliot.domain.schedule import next_fire, parse_key
 from foliot.kit.signals import DUE
 from foliot.store import operations as store
+from foliot.store import sweeps
 from foliot.store.calendars import Bodies
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
+from foliot.store.once import AskedWith, answered_once, keep_answer
 from foliot.store.operations import OperationRow
 from foliot.store.reading import NEWEST, JobRow, find_job
-from foliot.store.submission import Answer, Once, first_answer, recall, remember
+from foliot.store.sweeps import Counted
 from foliot.wire.operations import OperationView, PlanView, ProgressView
 from foliot.wire.views import Page
 
@@ -33,14 +36,6 @@ _SHOWN: Final = 5
 """Instants at either end that a dry run shows."""
 
 Result = TypeVar("Result")
-
-
-class _RepeatedError(Exception):
-    """Leaves the transaction: this key has had its answer."""
-
-    def __init__(self, first: Answer) -> None:
-        super().__init__()
-        self.first = first
 
 
 class Operations:
@@ -63,26 +58,35 @@ class Operations:
         self, tenant: int, job: int, asked: Backfill, *, key: str | None = None, fingerprint: bytes = b""
     ) -> bytes:
         """Write a back-fill down and return it rendered; with an idempotency `key`, the first answer to that key."""
+        once = AskedWith(tenant, key, fingerprint)
 
         async def write(connection: Connection, named: Backfill, choice: Choice) -> bytes:
             made = await store.insert_backfill(connection, tenant, job, named, choice)
-            await store.finish(connection, [made])  # there may be nothing to run
-            body = msgspec.json.encode(operation_view(await _read(connection, tenant, made)))
-            if key is not None:
-                await _answer_once(connection, Once(tenant, key, Answer(fingerprint, body)))
-            return body
+            return await _answer(connection, once, made)
 
-        if key is not None and (first := await self._first_answer(tenant, key)) is not None:
-            return first_answer(first, fingerprint)
-        try:
-            body = await self._planned(tenant, job, asked, write)
-        except _RepeatedError as repeated:
-            return first_answer(repeated.first, fingerprint)
-        except Conflict:
-            # The back-fill that is in the way may be the one that this very call made, the first time.
-            if key is None or (first := await self._first_answer(tenant, key)) is None:
-                raise
-            return first_answer(first, fingerprint)
+        return await self._begin(once, lambda: self._planned(tenant, job, asked, write))
+
+    async def plan_sweep(self, tenant: int, asked: Sweep) -> OperationView:
+        """How many dead letters would be replayed or discarded; nothing is written."""
+        async with self._database.connection() as connection:
+            counted = await sweeps.count_letters(connection, tenant, asked.selection, await clock(connection))
+        return planned_sweep_view(asked, counted)
+
+    async def sweep(self, tenant: int, asked: Sweep, *, key: str | None = None, fingerprint: bytes = b"") -> bytes:
+        """Write down that the dead letters of now are to be replayed or discarded; `key` as in `backfill`."""
+        once = AskedWith(tenant, key, fingerprint)
+
+        async def write() -> bytes:
+            async with self._database.transaction() as connection:
+                now = await clock(connection)
+                counted = await sweeps.count_letters(connection, tenant, asked.selection, now)
+                made = await sweeps.insert_sweep(connection, tenant, asked, counted.total, now)
+                return await _answer(connection, once, made)
+
+        return await self._begin(once, write)
+
+    async def _begin(self, once: AskedWith, write: Callable[[], Awaitable[bytes]]) -> bytes:
+        body = await answered_once(self._database, once, write)
         self._hint(DUE)
         return body
 
@@ -102,7 +106,11 @@ class Operations:
         return Page([operation_view(row) for row in rows[:limit]], following)
 
     async def cancel(self, tenant: int, operation: int) -> OperationView:
-        """Hand out nothing more and end what no worker holds; what runs goes on, but is not tried again."""
+        """Hand out nothing more.
+
+        Of a back-fill, what no worker holds ends; what runs goes on, but is not tried again. What was replayed goes on
+        in any case: it is older than the operation.
+        """
         async with self._database.transaction() as connection:
             locked = await store.lock_operation(connection, tenant, operation)
             if locked is None:
@@ -111,7 +119,7 @@ class Operations:
                 raise Conflict("the operation is over", "there is nothing left to cancel")
             if not locked.is_over:
                 await store.cancel_operation(connection, operation)
-                if locked.job is not None:
+                if locked.kind is OperationKind.BACKFILL and locked.job is not None:
                     await store.cancel_waiting_runs(connection, {operation: locked.job}, wait=True)
                 await store.note_ended(connection, [operation])
                 await store.finish(connection, [operation])
@@ -154,17 +162,13 @@ class Operations:
                 raise NotFound("there is no such job")
             return row, await clock(connection)
 
-    async def _first_answer(self, tenant: int, key: str) -> Answer | None:
-        async with self._database.connection() as connection:
-            return (await recall(connection, [(tenant, key)])).get((tenant, key))
-
 
 def operation_view(row: OperationRow) -> OperationView:
     unfinished = row.finished_at is None
     waits = unfinished and row.gate is Gate.PAUSED and row.state is not OperationState.CANCELLED
     return OperationView(
         operation_id=encode("op", row.id),
-        kind=OperationKind(row.kind).word,
+        kind=row.kind.word,
         name=row.name,
         job_id=None if row.job is None else encode("job", row.job),
         status=row.state.word,
@@ -204,6 +208,26 @@ def planned_view(job: int, asked: Backfill, choice: Choice) -> OperationView:
             first=list(in_order[:_SHOWN]),
             last=list(in_order[-_SHOWN:]),
         ),
+    )
+
+
+def planned_sweep_view(asked: Sweep, counted: Counted) -> OperationView:
+    refused = counted.refused if asked.kind is OperationKind.REPLAY else 0
+    nothing = Progress(total=counted.total, submitted=0, succeeded=0, failed=0, cancelled=0, skipped=refused)
+    deed = "replayed" if asked.kind is OperationKind.REPLAY else "discarded"
+    return OperationView(
+        operation_id=None,
+        kind=asked.kind.word,
+        name=asked.name,
+        job_id=None if asked.selection.job is None else encode("job", asked.selection.job),
+        status="planned",
+        arguments=asked.arguments,
+        progress=_progress_view(nothing),
+        message=f"{counted.total - refused:,} dead letters would be {deed}; nothing was written: a dry run",
+        created_at=None,
+        started_at=None,
+        finished_at=None,
+        estimated_end_at=None,
     )
 
 
@@ -263,7 +287,9 @@ def _id_of(cursor: str | None) -> int:
         raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
 
 
-async def _answer_once(connection: Connection, once: Once) -> None:
-    """Keep the answer, or leave the transaction with the one that was given before."""
-    if first := (await remember(connection, [once])).get((once.tenant, once.key)):
-        raise _RepeatedError(first)
+async def _answer(connection: Connection, once: AskedWith, operation: int) -> bytes:
+    """A new operation rendered, and kept as the answer to its key."""
+    await store.finish(connection, [operation])  # there may be nothing to do
+    body = msgspec.json.encode(operation_view(await _read(connection, once.tenant, operation)))
+    await keep_answer(connection, once, body)
+    return body

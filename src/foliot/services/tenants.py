@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from foliot.domain.errors import Conflict, InvalidField
-from foliot.store import tenants
-from foliot.store.database import Database
+from foliot.domain.errors import Conflict, InvalidField, NotFound
+from foliot.domain.fairness import check_weight
+from foliot.domain.rerank import begin
+from foliot.store import rerank, tenants
+from foliot.store.database import Connection, Database
+from foliot.store.rerank import Changed, Weight
 from foliot.store.tenants import KeyOwner
 
 REMEMBERED: Final = 5.0
@@ -46,6 +49,27 @@ class Tenants:
         await tenants.insert_key(self._database, key, tenant, _digest(token), label, serves)
         return token
 
+    async def weight(self, name: str) -> Weight:
+        found = await rerank.read_weight(self._database, name)
+        if found is None:
+            raise _unknown(name)
+        return found
+
+    async def set_weight(self, name: str, weight: int) -> Weight:
+        """Give a tenant another share of every lane.
+
+        Firing, promoting and back-filling go by it at once, submitting within `specs.WEIGHTS_REMEMBERED` seconds. What
+        waits already is moved by a scheduler, in pages.
+        """
+        check_weight(weight)
+        async with self._database.transaction() as connection:
+            changed = await rerank.change_weight(connection, name, weight)
+            if changed is None:
+                raise _unknown(name)
+            if changed.before != weight:
+                await _begin_reranks(connection, changed, weight)
+        return await self.weight(name)
+
     async def let_serve(self, token: str, serves: Sequence[str]) -> None:
         """Change which queues a valid key serves; it holds within seconds."""
         if owner := await self.whose(token):
@@ -67,6 +91,22 @@ class Tenants:
             self._known.clear()
         self._known[digest] = (now, owner)
         return owner
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"there is no tenant called {name!r}", "create it with `foliot tenant create`")
+
+
+async def _begin_reranks(connection: Connection, changed: Changed, weight: int) -> None:
+    flows = await rerank.hold_flows(connection, changed.tenant)
+    works = {
+        flow: work
+        for flow, ends in flows.items()
+        if (work := begin(changed.before, weight, ends.virtual, ends.last)) is not None
+    }
+    for flow in await rerank.begin_reranks(connection, works):
+        if not works[flow].draws_together:
+            await rerank.end_flow(connection, flow, works[flow].image)
 
 
 def _digest(token: str) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import Block, mint
 from foliot.domain.outcome import Outcome
-from foliot.store.database import Line
+from foliot.store.database import Database, Line
 
 LARGEST_CLAIM = 800
 """Runs in one claim: the array must fit on a page, because settle looks into it by position."""
@@ -47,7 +47,7 @@ class Ranks:
         return self._positions[flow]
 
 
-async def reserve(line: Line, counts: dict[Flow, int], weights: dict[int, int], ids: int) -> Ranks:
+async def reserve(line: Line | Database, counts: dict[Flow, int], weights: dict[int, int], ids: int) -> Ranks:
     """Set aside `counts` ranks per flow and `ids` ids. Tenants without an entry in `weights` weigh 1."""
     flows = sorted(counts)
     steps = {flow: step(weights.get(flow.tenant, 1), Priority(flow.priority)) for flow in flows}
@@ -86,6 +86,13 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     scheduled_at: datetime
     target: bytes | None
     payload: bytes
+    forgiven: int | None = None
+    """Attempts before the last replay."""
+
+    @property
+    def failures(self) -> int:
+        """Attempts that count against the retries: none from before a replay, and none that a worker's death ended."""
+        return self.attempt - self.deaths - (self.forgiven or 0)
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
@@ -97,14 +104,23 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
 
 async def claim(
-    line: Line, worker: int, number: int, lanes: Sequence[int], marks: Sequence[int], most: int
+    line: Line,
+    worker: int,
+    number: int,
+    lanes: Sequence[int],
+    marks: Sequence[int],
+    most: int,
+    portions: Sequence[int] | None = None,
 ) -> list[Claimed]:
-    """Take up to `most` runs of these lanes, lowest rank first. `number` names the claim, should the reply be lost.
+    """Take up to `most` runs of these lanes, lowest rank first, of each lane up to its portion (all, if none is given).
+
+    `number` names the claim, should the reply be lost.
 
     The same number never claims twice: if a lost claim turns out to have happened after all, what it took is returned.
     """
     try:
-        rows = await line.fetch("claim", worker, number, lanes, marks, min(most, LARGEST_CLAIM))
+        most = min(most, LARGEST_CLAIM)
+        rows = await line.fetch("claim", worker, number, lanes, marks, most, portions or [most] * len(lanes))
     except asyncpg.UniqueViolationError:
         return await reclaim(line, worker, number)
     return [Claimed(*row) for row in rows]
@@ -149,6 +165,7 @@ async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
         [each.outcome.delay for each in batch],
         [each.outcome.error for each in batch],
         list(set(fences)),
+        [each.outcome.error_class for each in batch],
     )
 
 

@@ -10,7 +10,7 @@ from foliot.domain.backfill import Backfill, Choice, Order, Range
 from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import first_id_at
 from foliot.domain.job import Gate, Kind
-from foliot.domain.operation import OperationState, Progress
+from foliot.domain.operation import OperationKind, OperationState, Progress
 from foliot.domain.states import State
 from foliot.store.database import Connection, Database, Line, Row
 from foliot.store.dispatch import Flow, Ranks
@@ -23,7 +23,7 @@ _CLOCKS = timedelta(days=1)
 
 class OperationRow(msgspec.Struct, frozen=True, kw_only=True):
     id: int
-    kind: int
+    kind: OperationKind
     job: int | None
     name: str
     state: OperationState
@@ -39,9 +39,10 @@ class OperationRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _operation(row: Row) -> OperationRow:
-    plain = ("id", "kind", "job", "name", "reason", "created_at", "started_at", "finished_at", "now")
+    plain = ("id", "job", "name", "reason", "created_at", "started_at", "finished_at", "now")
     return OperationRow(
         **{name: row[name] for name in plain},
+        kind=OperationKind(row["kind"]),
         state=OperationState(row["state"]),
         arguments=msgspec.json.decode(row["arguments"]),
         progress=Progress(**{name: row[name] for name in Progress.__struct_fields__}),
@@ -127,6 +128,7 @@ async def insert_backfill(connection: Connection, tenant: int, job: int, asked: 
 
 class Locked(NamedTuple):
     id: int
+    kind: OperationKind
     job: int | None
     state: OperationState
     is_over: bool
@@ -134,7 +136,7 @@ class Locked(NamedTuple):
 
 async def lock_operation(connection: Connection, tenant: int, operation: int) -> Locked | None:
     row = await connection.fetchrow(SQL["lock_operation"], tenant, operation)
-    return None if row is None else Locked(row[0], row[1], OperationState(row[2]), row[3])
+    return None if row is None else Locked(row[0], OperationKind(row[1]), row[2], OperationState(row[3]), row[4])
 
 
 async def lock_unfinished(connection: Connection, above: int, limit: int) -> list[int]:
@@ -187,7 +189,7 @@ async def cancel_waiting_runs(connection: Connection, operations: Mapping[int, i
 
 
 class Hungry(NamedTuple):
-    """An operation that could have `room` more runs under way."""
+    """A back-fill that could have `room` more runs under way."""
 
     id: int
     lane: int
@@ -202,7 +204,7 @@ class Hungry(NamedTuple):
 
 
 async def hungry(line: Line, operations: Sequence[int]) -> list[Hungry]:
-    return [Hungry(*row) for row in await line.fetch("hungry_operations", operations)]
+    return [Hungry(*row) for row in await line.fetch("hungry_backfills", operations)]
 
 
 class Fed(NamedTuple):

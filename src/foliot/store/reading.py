@@ -93,6 +93,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     state: int
     error: str | None
+    error_class: str | None
     worker: int | None
     target: bytes | None = None
     payload: bytes | None = None
@@ -132,6 +133,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     worker: int | None
     fence: int
     error: str | None
+    error_class: str | None
 
 
 async def list_attempts(

@@ -1,13 +1,18 @@
 """Specs and lanes: content-addressed, so that ten million runs share a few rows."""
 
+import asyncio
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from foliot.domain.fairness import Priority
 from foliot.domain.spec import Spec, digest
+from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database, Line
 from foliot.store.dispatch import Flow
+
+WEIGHTS_REMEMBERED: Final = 2.0
+"""Seconds that the weights of tenants are believed without asking again."""
 
 
 class SpecRef(NamedTuple):
@@ -25,10 +30,15 @@ class SpecRef(NamedTuple):
 
 
 class SpecBook:
-    """Finds or stores specs, and remembers what it found. Specs never change, so what it knows stays true."""
+    """Finds or stores specs, and remembers what it found.
 
-    def __init__(self, database: Database) -> None:
+    Specs never change, so what it knows of them stays true. Weights do: those it gives are no older than
+    `WEIGHTS_REMEMBERED` seconds and one statement.
+    """
+
+    def __init__(self, database: Database, clock: Steady = steady) -> None:
         self._database = database
+        self._weights = _Weights(database, clock)
         self._known: dict[tuple[int, bytes], SpecRef] = {}
 
     async def intern(self, tenant: int, spec: Spec) -> SpecRef:
@@ -41,7 +51,8 @@ class SpecBook:
         found = {name: ref for name in names if (ref := self._known.get((tenant, name)))}
         if missing := {name: spec for name, spec in zip(names, specs, strict=True) if name not in found}:
             found |= await self._learn(tenant, missing)
-        return [found[name] for name in names]
+        weight = await self._weights.of(tenant)
+        return [ref if ref.weight == weight else ref._replace(weight=weight) for name in names for ref in [found[name]]]
 
     async def _learn(self, tenant: int, specs: dict[bytes, Spec]) -> dict[bytes, SpecRef]:
         rows = await self._database.fetch("find_specs", tenant, list(specs))
@@ -50,7 +61,7 @@ class SpecBook:
             # A statement of its own: it sees what a rival, for whom the insert waited, has stored.
             rows = await self._database.fetch("find_specs", tenant, list(specs))
         refs = {
-            row["digest"]: SpecRef(row["id"], row["lane"], tenant, specs[row["digest"]].priority, row["weight"])
+            row["digest"]: SpecRef(row["id"], row["lane"], tenant, specs[row["digest"]].priority, weight=1)
             for row in rows
         }
         if len(self._known) > 100_000:
@@ -66,13 +77,39 @@ class SpecBook:
         await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies)
 
 
-async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> list[int]:
-    """Ids of the lanes of these queues and handler groups, every pairing."""
+class _Weights:
+    """One statement asks for all of them, so that a thousand tenants cost no more than one."""
+
+    def __init__(self, database: Database, clock: Steady) -> None:
+        self._database = database
+        self._clock = clock
+        self._asked = float("-inf")
+        self._weights: dict[int, int] = {}
+        self._turn = asyncio.Lock()
+
+    async def of(self, tenant: int) -> int:
+        if self._is_old():
+            async with self._turn:
+                if self._is_old():
+                    await self._ask()
+        return self._weights.get(tenant, 1)
+
+    def _is_old(self) -> bool:
+        return self._clock() - self._asked >= WEIGHTS_REMEMBERED
+
+    async def _ask(self) -> None:
+        asked = self._clock()
+        self._weights = {row["id"]: row["weight"] for row in await self._database.fetch("weights")}
+        self._asked = asked
+
+
+async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> dict[int, str]:
+    """The lanes of these queues and handler groups, every pairing: ids, each with its queue."""
     found = await line.fetch("find_lanes", queues, groups)
     if len(found) < len(set(queues)) * len(set(groups)):
         await line.fetch("make_lanes", *map(list, zip(*product(queues, groups), strict=True)))
         found = await line.fetch("find_lanes", queues, groups)
-    return [row["id"] for row in found]
+    return {row["id"]: row["queue"] for row in found}
 
 
 class StoredSpec(NamedTuple):

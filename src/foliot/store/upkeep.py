@@ -30,7 +30,6 @@ async def tidy(line: Line) -> None:
 
 
 class Gauges(NamedTuple):
-    dead_letters: int
     overdue_schedules: int
     schedulers: int
     unheld_shards: int

@@ -8,27 +8,21 @@ import msgspec
 from msgspec import Meta
 
 from foliot.domain.cron import Dst
-from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import parse_priority
 from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
-from foliot.domain.retry import Backoff
+from foliot.domain.retry import MOST_RETRIES
 from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
 from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
 from foliot.wire.codec import CONTROL
 from foliot.wire.handlers import handler_of
+from foliot.wire.retries import BackoffBody, RetryRules, backoff_of, rules_of
 from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing, seed_of
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
-
-
-class BackoffBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    initial: Duration = "PT1S"
-    factor: float = 2.0
-    max: Duration = "PT10M"
 
 
 class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -38,8 +32,9 @@ class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     priority: str | int = "normal"
     queue: str = "default"
-    max_retries: Annotated[int, Meta(ge=0, le=1000)] = 3
+    max_retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES)] = 3
     backoff: BackoffBody = BackoffBody()
+    retry: RetryRules = []
     timeout_seconds: Annotated[float, Meta(ge=0.001, le=604_800)] = 300
 
 
@@ -80,11 +75,8 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
         queue=body.queue,
         priority=parse_priority(body.priority),
         max_retries=body.max_retries,
-        backoff=Backoff(
-            parse_duration(body.backoff.initial, "backoff.initial"),
-            body.backoff.factor,
-            parse_duration(body.backoff.max, "backoff.max"),
-        ),
+        backoff=backoff_of(body.backoff),
+        retry=rules_of(body.retry) or msgspec.UNSET,
         timeout=timedelta(seconds=body.timeout_seconds),
     )
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.cron import Dst
 from foliot.wire.calendars import CalendarUse
+from foliot.wire.retries import BackoffBody, RetryRuleBody
 
 Instant = Annotated[datetime, Meta(tz=True)]
 Item = TypeVar("Item")
@@ -27,12 +28,6 @@ class LastRun(msgspec.Struct, rename="camel"):
     started_at: Instant | None
     finished_at: Instant
     error_message: str | None
-
-
-class BackoffView(msgspec.Struct):
-    initial: str
-    factor: float
-    max: str
 
 
 class CatchUpView(msgspec.Struct):
@@ -68,7 +63,8 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     queue: str
     labels: dict[str, str]
     max_retries: int
-    backoff: BackoffView
+    backoff: BackoffBody
+    retry: list[RetryRuleBody] | UnsetType = UNSET
     timeout_seconds: float
     overlap: str
     version: int
@@ -94,6 +90,7 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     finished_at: Instant | None
     attempts: int
     error_message: str | None
+    error_class: str | None
     worker_id: str | None
     payload: msgspec.Raw | UnsetType = UNSET
 
@@ -110,6 +107,7 @@ class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
     started_at: Instant | None
     finished_at: Instant | None
     error_message: str | None
+    error_class: str | None
     worker_id: str | None
     fence: int | None
 

@@ -23,12 +23,14 @@ class SqlCarrier:
         self._lease = line(statement_timeout="5s")
         self._listening: Connection | None = None
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         await fleet.register(self._lease, self._worker, self._name)
         return await ensure_lanes(self._claims, list(queues), list(groups))
 
-    async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
-        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most)
+    async def claim(
+        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+    ) -> list[Claimed]:
+        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions)
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
         return await dispatch.strays(self._claims, self._worker, known)

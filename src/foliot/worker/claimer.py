@@ -1,7 +1,7 @@
 """Fetches work: one claimer per process, with as many runs in hand as its handlers will soon use up."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from typing import Final
 
 from foliot.domain.marks import Marks
@@ -12,6 +12,7 @@ from foliot.worker.executor import Executor, Executors
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
+from foliot.worker.shares import Shares
 
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
@@ -26,7 +27,7 @@ class Claimer:
     def __init__(
         self,
         carrier: Carrier,
-        lanes: list[int],
+        shares: Shares,
         executors: Executors,
         runner: Runner,
         settler: Settler,
@@ -37,7 +38,8 @@ class Claimer:
         self._runner = runner
         self._settler = settler
         self._concurrency = concurrency
-        self._marks = Marks(lanes)
+        self._marks = Marks(shares.lanes)
+        self._shares = shares
         self._specs: dict[int, tuple[StoredSpec, Executor | None]] = {}
         self._names: dict[int, str] = {}
         self._number = 1
@@ -59,15 +61,19 @@ class Claimer:
         room = self._room(now)
         if room <= 0:
             return 0
-        lanes, marks = self._marks.next_scan(now)
+        room = min(room, LARGEST_CLAIM)
+        portions = self._shares.divide(room)
+        lanes = [portion.lane for portion in portions]
+        marks = self._marks.next_scan(now, lanes)
         try:
-            claimed = await self._carrier.claim(self._number, lanes, marks, min(room, LARGEST_CLAIM))
+            claimed = await self._carrier.claim(self._number, lanes, marks, room, [each.most for each in portions])
         except BaseException:
             self._next_look = float("-inf")  # it may have happened all the same
             raise
         self._number += 1
         if claimed:
             await self._start(claimed)
+        self._shares.took(self._per_lane(claimed))
         return len(claimed)
 
     def _room(self, now: float) -> int:
@@ -102,6 +108,12 @@ class Claimer:
             self._runner.add(run, stored.spec, name, executor)
         for lane, (low, high) in seen.items():
             self._marks.saw(lane, low, high)
+
+    def _per_lane(self, claimed: list[Claimed]) -> Counter[int]:
+        counts: Counter[int] = Counter()
+        for spec, count in Counter(run.spec for run in claimed).items():
+            counts[self._specs[spec][0].lane] += count
+        return counts
 
     async def _learn(self, claimed: list[Claimed]) -> None:
         """Fetch the specs and job names that have not been met before. Specs never change; names may lag an edit."""

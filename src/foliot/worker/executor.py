@@ -1,10 +1,10 @@
-"""What runs a handler: one call that ends in success (returns) or says what went wrong (a Failure)."""
+"""What runs a handler: one call that ends in success, says what went wrong, or asks to be called again later."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Failure, Snoozed
 from foliot.domain.spec import Spec
 from foliot.store.dispatch import Claimed
 
@@ -18,7 +18,7 @@ class Assignment(NamedTuple):
     started_at: datetime
 
 
-Executor = Callable[[Assignment], Awaitable[Failure | None]]
+Executor = Callable[[Assignment], Awaitable[Failure | Snoozed | None]]
 """Runs one attempt. None means success; an exception means that the executor itself broke, and is retried."""
 
 Executors = Callable[[Spec], Executor | None]

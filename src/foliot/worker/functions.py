@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from foliot.domain.outcome import Failure
-from foliot.sdk.context import Context, Permanent
+from foliot.domain.errorclass import classes_of
+from foliot.domain.outcome import Failure, Snoozed
+from foliot.sdk.context import Context, Permanent, Snooze
 from foliot.worker.executor import Assignment, Executor
 
 Function = Callable[[Context, Any], Any]
@@ -31,25 +32,37 @@ def _executor(function: Function, threads: ThreadPoolExecutor) -> Executor:
     else:
         call = _in_thread(function, threads)
 
-    async def execute(assignment: Assignment) -> Failure | None:
+    async def execute(assignment: Assignment) -> Failure | Snoozed | None:
         try:
             payload = msgspec.json.decode(assignment.run.payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return Failure(f"the payload cannot be read: {error}", permanent=True)
+            return Failure(f"the payload cannot be read: {error}", permanent=True, classes=("UnreadablePayload",))
         try:
             await call(_context(assignment), payload)
-        except Permanent as error:
-            return Failure(str(error) or "the handler said that trying again is no use", permanent=True)
-        except SystemExit as error:
-            # A script's way to say how it went; it must not take the whole worker along.
-            return None if not error.code else Failure(f"the handler called sys.exit({error.code!r})")
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
-            return Failure("".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__))))
+            return answer_of(error)
         return None
 
     return execute
+
+
+def answer_of(error: BaseException) -> Failure | Snoozed | None:
+    """What a handler says by raising this; none is success."""
+    match error:
+        case Snooze(delay=delay, reason=reason):
+            return Snoozed(delay, reason)
+        case Permanent():
+            # Its own bases are not told: a rule about every Exception must not overrule the handler's word.
+            said = str(error) or "the handler said that trying again is no use"
+            return Failure(said, permanent=True, classes=classes_of(type(error), Permanent))
+        case SystemExit(code=code):
+            # A script's way to say how it went; it must not take the whole worker along.
+            return Failure(f"the handler called sys.exit({code!r})", classes=classes_of(type(error))) if code else None
+        case _:
+            trace = "".join(traceback.format_exception(type(error), error, _of_handler(error.__traceback__)))
+            return Failure(trace, classes=classes_of(type(error)))
 
 
 def _in_thread(function: Function, threads: ThreadPoolExecutor) -> Callable[[Context, Any], Awaitable[Any]]:

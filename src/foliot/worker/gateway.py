@@ -74,14 +74,21 @@ class HttpCarrier:
         self._left: Counter[int] = Counter()
         self._forgotten: set[int] = set()
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         told = Registration(self._name, list(queues), list(groups))
         answer = await self._post("heartbeat", Heartbeat(self._worker, register=told), HeartbeatAnswer)
-        return [told.lane for told in answer.lanes]
+        return {told.lane: told.queue for told in answer.lanes}
 
-    async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:  # noqa: ARG002 - the gateway keeps its own marks
+    async def claim(
+        self,
+        number: int,
+        lanes: Sequence[int],
+        marks: Sequence[int],  # noqa: ARG002 - the gateway keeps its own
+        most: int,
+        portions: Sequence[int],
+    ) -> list[Claimed]:
         wait = 0.0 if self._hurried.is_set() else LONGEST_WAIT
-        body = ClaimBody(self._worker, number, list(lanes), most=most, wait=wait)
+        body = ClaimBody(self._worker, number, list(lanes), [min(each, most) for each in portions], most, wait)
         asking = asyncio.ensure_future(self._post("claim", body, ClaimAnswer, wait + _PATIENCE))
         hurried = asyncio.ensure_future(self._hurried.wait())
         try:

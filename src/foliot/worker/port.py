@@ -11,11 +11,16 @@ from foliot.store.specs import StoredSpec
 class Carrier(Protocol):
     """One worker's way to its work. Every write after a claim carries the fence; what is no longer ours comes back."""
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> list[int]:
-        """Make the worker known; returns the lanes it subscribes to."""
+    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
+        """Make the worker known; returns the lanes it subscribes to, each with its queue."""
 
-    async def claim(self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int) -> list[Claimed]:
-        """Take runs, or fetch again what the claim of this number took before its reply was lost."""
+    async def claim(
+        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+    ) -> list[Claimed]:
+        """Take up to `most` runs, lanes in this order, of each up to its portion.
+
+        Or fetch again what the claim of this number took before its reply was lost.
+        """
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
         """Runs that were claimed in our name by none of the `known` fences: replies that were lost, or came late."""

@@ -2,9 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -24,6 +25,7 @@ from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
 from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
+from foliot.worker.shares import Shares
 
 log = structlog.get_logger("worker")
 
@@ -38,7 +40,8 @@ class LeaseLost(FoliotError):  # noqa: N818 - reads aloud
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    queues: Sequence[str] = ("default",)
+    queues: Mapping[str, int] = MappingProxyType({"default": 1})
+    """Whose runs it takes, with weights: while all have work, each gets its share."""
     groups: Sequence[str] = ("http",)
     concurrency: int = 100
     grace: timedelta = timedelta(seconds=25)
@@ -82,8 +85,9 @@ class WorkerProcess:
             lanes = await self._register(stop)
             if stop.is_set():
                 return
+            shares = Shares(lanes, self._options.queues)
             claimer = Claimer(
-                self._carrier, lanes, self._executors, self._runner, self._settler, self._options.concurrency
+                self._carrier, shares, self._executors, self._runner, self._settler, self._options.concurrency
             )
             ready()
             async with asyncio.TaskGroup() as group:
@@ -99,12 +103,12 @@ class WorkerProcess:
             self._runner.abandon()
             await self._carrier.close()
 
-    async def _register(self, stop: asyncio.Event) -> list[int]:
-        lanes: list[int] = []
+    async def _register(self, stop: asyncio.Event) -> dict[int, str]:
+        lanes: dict[int, str] = {}
 
         async def register() -> int:
             asked = self._clock()
-            lanes[:] = await self._carrier.register(self._options.queues, self._options.groups)
+            lanes.update(await self._carrier.register(list(self._options.queues), self._options.groups))
             self._hold(asked + self._options.lease.total_seconds())
             return 1
 

@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, judge
+from foliot.domain.errorclass import TIMEOUT, classes_of
+from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, Snoozed, judge
 from foliot.domain.spec import Spec
 from foliot.kit.chance import Chance
 from foliot.kit.clock import Steady, Wall, steady, wall
@@ -101,12 +102,12 @@ class Runner:
     async def _run(self, assignment: Assignment, executor: Executor) -> None:
         run = assignment.run
         try:
-            failure = await executor(assignment)
-            outcome = SUCCEEDED if failure is None else self._failed(assignment, failure)
+            answer = await executor(assignment)
+            outcome = SUCCEEDED if answer is None else self._not_done(assignment, answer)
         except asyncio.CancelledError:
             outcome = self._interrupted(assignment)
-        except Exception:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
-            outcome = self._failed(assignment, Failure(traceback.format_exc()))
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
+            outcome = self._not_done(assignment, Failure(traceback.format_exc(), classes=classes_of(type(error))))
         del self._going[id(run)]
         self._ended(Settlement(run, assignment.started_at, outcome))
         if not self._going:
@@ -114,29 +115,38 @@ class Runner:
             self.busy.clear()
         self._start_next()
 
-    def _failed(self, assignment: Assignment, failure: Failure) -> Outcome:
+    def _not_done(self, assignment: Assignment, answer: Failure | Snoozed) -> Outcome:
         # Told to stop, a handler may well come to its end by an error of its own: that is not why it ended.
-        stopped = self._going[id(assignment.run)].stopped is not None
-        return self._interrupted(assignment) if stopped else self._judge(assignment, failure)
+        if self._going[id(assignment.run)].stopped is not None:
+            return self._interrupted(assignment)
+        match answer:
+            case Failure():
+                return self._judge(assignment, answer)
+            case Snoozed(delay=delay, reason=reason):
+                return Outcome.snoozed(delay, _storable(reason))
 
     def _interrupted(self, assignment: Assignment) -> Outcome:
         match self._going[id(assignment.run)].stopped:
             case Ending.TIMED_OUT:
                 limit = assignment.spec.timeout.total_seconds()
-                return self._judge(assignment, Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT))
+                late = Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
+                return self._judge(assignment, late)
             case None:
-                return self._judge(assignment, Failure("the handler cancelled itself"))
+                classes = classes_of(asyncio.CancelledError)
+                return self._judge(assignment, Failure("the handler cancelled itself", classes=classes))
             case _:
                 return Outcome.released()
 
     def _judge(self, assignment: Assignment, failure: Failure) -> Outcome:
         run, spec = assignment.run, assignment.spec
+        classes = tuple(map(_storable, failure.classes))
         return judge(
-            msgspec.structs.replace(failure, error=_storable(failure.error)),
-            failures=run.attempt - run.deaths + 1,
+            msgspec.structs.replace(failure, error=_storable(failure.error), classes=classes),
+            failures=run.failures + 1,
             max_retries=spec.max_retries,
             backoff=spec.backoff,
             chance=self._chance(),
+            rules=spec.rules,
         )
 
     def look(self) -> list[tuple[Claimed, datetime]]:

@@ -9,6 +9,7 @@ import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
+from foliot.domain.errorclass import classes_of, classes_of_status
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
 from foliot.domain.retry import LONGEST_RETRY_AFTER
@@ -47,7 +48,9 @@ def http_executor(session: aiohttp.ClientSession) -> Executor:
             ) as response:
                 return _verdict(response.status, response.headers, await _read(response.content))
         except (aiohttp.ClientError, OSError) as error:
-            return Failure(f"{url} could not be called: {type(error).__name__} {error}")
+            # Whatever the library calls it, to a rule it is what its name says: no connection.
+            classes = ("ConnectionError", *classes_of(type(error)))
+            return Failure(f"{url} could not be called: {type(error).__name__} {error}", classes=classes)
 
     return execute
 
@@ -92,12 +95,12 @@ def _body(assignment: Assignment) -> bytes:
 
 
 def _verdict(status: int, headers: Mapping[str, str], text: bytes) -> Failure | None:
-    """2xx is success; 4xx except 408, 409, 425, 429 cannot be mended by trying again; the rest may."""
+    """2xx is success; 4xx except 408, 409, 425, 429 cannot be mended by trying again, unless a rule says so."""
     if 200 <= status < 300:
         return None
     error = f"answered {status}: {text[:1_000].decode(errors='replace')}".rstrip(": ")
     permanent = 400 <= status < 500 and status not in _TRANSIENT
-    return Failure(error, permanent=permanent, retry_after=None if permanent else _retry_after(headers))
+    return Failure(error, permanent=permanent, retry_after=_retry_after(headers), classes=classes_of_status(status))
 
 
 def _retry_after(headers: Mapping[str, Any]) -> timedelta | None:

@@ -145,9 +145,8 @@ class Gateway:
         offer = (tuple(told.queues), tuple(told.groups))
         if offer not in self._lanes:  # a fleet offers the same on all its machines
             lanes = await ensure_lanes(self._lease_line, told.queues, told.groups)
-            await self._learn_queues(lanes)
             _forget_if_many(self._lanes)
-            self._lanes[offer] = [ToldLane(lane, self._queues[lane]) for lane in lanes]
+            self._lanes[offer] = [ToldLane(lane, queue) for lane, queue in lanes.items()]
         return self._lanes[offer]
 
     async def _introduce(self, arrivals: Sequence[Arrival]) -> list[None]:
@@ -164,15 +163,12 @@ class Gateway:
             raise _no_such_worker()
 
     async def _check_lanes(self, bearer: Bearer, lanes: list[int]) -> None:
-        await self._learn_queues(lanes)
+        if unknown := {*lanes} - self._queues.keys():
+            self._queues |= await queues_of(self._database, sorted(unknown))
         for lane in lanes:
             if lane not in self._queues:
                 raise InvalidField("lanes", f"there is no lane {lane}", "claim those that the registration answered")
             _check_queue(bearer, self._queues[lane])
-
-    async def _learn_queues(self, lanes: list[int]) -> None:
-        if unknown := {*lanes} - self._queues.keys():
-            self._queues |= await queues_of(self._database, sorted(unknown))
 
     async def _wait(self, want: Want, body: ClaimBody, gone: Callable[[], Awaitable[None]]) -> list[Row]:
         if self._claims.has_answered(want):

@@ -93,10 +93,9 @@ class Desk:
 
     def scan(self, polls: Sequence[Poll], now: float) -> Scan:
         """Lanes in the order that the first in line asked for: each worker begins with another one each time."""
-        marks = dict(zip(*self.marks.next_scan(now), strict=True))
         lanes = list(polls[0].portions)
         portions = [min(sum(poll.portions[lane] for poll in polls), MOST_POPPED) for lane in lanes]
-        return Scan(lanes, [marks[lane] for lane in lanes], portions)
+        return Scan(lanes, self.marks.next_scan(now, lanes), portions)
 
 
 class Claims:

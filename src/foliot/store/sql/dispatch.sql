@@ -28,15 +28,15 @@ INSERT INTO ready (lane, rank, run)
 SELECT lane, rank, run FROM unnest($5::int[], $6::bigint[], $1::bigint[]) AS x(lane, rank, run)
 
 -- :name claim
--- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed;
--- the outer LIMIT stops the scan, and with it the locking, as soon as there is enough.
+-- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed,
+-- each with the most it may give; the outer LIMIT stops the scan, and with it the locking, as soon as there is enough.
 WITH head AS MATERIALIZED (
     SELECT ready.ctid AS place, ready.rank, ready.run
-      FROM unnest($3::int[], $4::bigint[]) AS wanted(lane, mark)
+      FROM unnest($3::int[], $4::bigint[], $6::int[]) AS wanted(lane, mark, portion)
      CROSS JOIN LATERAL (
             SELECT ready.ctid, ready.rank, ready.run FROM ready
              WHERE ready.lane = wanted.lane AND ready.rank >= wanted.mark
-             ORDER BY ready.rank LIMIT $5 FOR UPDATE SKIP LOCKED) AS ready
+             ORDER BY ready.rank LIMIT wanted.portion FOR UPDATE SKIP LOCKED) AS ready
      LIMIT $5
 ), popped AS (
     DELETE FROM ready USING head WHERE ready.ctid = head.place RETURNING ready.rank, ready.run
@@ -46,14 +46,14 @@ WITH head AS MATERIALIZED (
     RETURNING id, runs
 )
 SELECT claimed.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
-       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
   FROM claimed CROSS JOIN LATERAL unnest(claimed.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run
 
 -- :name reclaim
 -- The reply to a claim was lost: what did it take?
 SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
-       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
   FROM claim CROSS JOIN LATERAL unnest(claim.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run AND run.fence < claim.id
  WHERE claim.worker = $1 AND claim.number = $2
@@ -62,7 +62,7 @@ SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run
 -- Claims that stand in this worker's name and that it knows nothing of: the reply was lost, or the claim reached us after
 -- its sender had given it up.
 SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
-       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
   FROM claim CROSS JOIN LATERAL unnest(claim.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run AND run.fence < claim.id
  WHERE claim.worker = $1 AND claim.id <> ALL ($2::bigint[])
@@ -88,18 +88,18 @@ WITH held AS MATERIALIZED (
 SELECT count(*) FROM written
 
 -- :name conclude
--- Every other ending (8 is released: no attempt is spent). Each run that stays gets fence = this claim, so that the
--- claim covers it no more: a late writer cannot tell a retried run from the one it held. `delay` null with state 1
+-- Every other ending (7 snoozed, 8 released: no attempt is spent). Each run that stays gets fence = this claim, so that
+-- the claim covers it no more: a late writer cannot tell a retried run from the one it held. `delay` null with state 1
 -- hands the run back at once, unless its job was paused meanwhile (blocked) or cancelled (ended). The job is locked,
 -- because a gate that closes unseen would let the run start again.
 WITH held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
 ), ours AS MATERIALIZED (
-    SELECT run.*, x.fence AS claim, x.started_at AS began, x.ending, x.asked, x.delay, x.error,
+    SELECT run.*, x.fence AS claim, x.started_at AS began, x.ending, x.asked, x.delay, x.error, x.error_class,
            (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate
       FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[],
-                  $8::interval[], $9::text[])
-           AS x(run, fence, position, started_at, ending, asked, delay, error)
+                  $8::interval[], $9::text[], $11::text[])
+           AS x(run, fence, position, started_at, ending, asked, delay, error, error_class)
       JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run
       JOIN run ON run.id = x.run AND run.fence < held.id
      ORDER BY run.id
@@ -110,7 +110,7 @@ WITH held AS MATERIALIZED (
       FROM ours
 ), kept AS (
     UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
-                   attempt = run.attempt + CASE WHEN covered.ending = 8 THEN 0 ELSE 1 END,
+                   attempt = run.attempt + CASE WHEN covered.ending IN (7, 8) THEN 0 ELSE 1 END,
                    due_at = CASE WHEN covered.delay IS NULL THEN run.due_at ELSE clock_timestamp() + covered.delay END,
                    rank = lane.v + 1
       FROM covered JOIN spec ON spec.id = covered.spec JOIN lane ON lane.id = spec.lane
@@ -120,19 +120,19 @@ WITH held AS MATERIALIZED (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM kept WHERE state = 1
 ), dead AS (
     INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
-                             target, payload)
+                             target, payload, error_class)
     SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1, error, target,
-           payload
+           payload, error_class
       FROM covered WHERE next_state = 5
 ), gone AS (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1, 2)
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
-                         ending, state, error, target)
+                         ending, state, error, target, error_class)
     SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, claim, tenant, spec,
            attempt + CASE WHEN ending = 8 THEN 0 ELSE 1 END,
            CASE WHEN ending = 8 AND began IS NULL THEN 0 ELSE ending END, next_state,
-           coalesce(error, CASE WHEN next_state = 6 AND gate = 2 THEN 'the job was cancelled' END), target
+           coalesce(error, CASE WHEN next_state = 6 AND gate = 2 THEN 'the job was cancelled' END), target, error_class
       FROM covered WHERE ending <> 8 OR began IS NOT NULL OR next_state = 6
 )
 SELECT count(*) FROM covered

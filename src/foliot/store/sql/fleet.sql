@@ -48,20 +48,20 @@ WITH orphan AS MATERIALIZED (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM kept WHERE state = 1 RETURNING 1
 ), dead AS (
     INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
-                             target, payload)
+                             target, payload, error_class)
     SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1,
-           'its worker died ' || deaths + 1 || ' times while running it', target, payload
+           'its worker died ' || deaths + 1 || ' times while running it', target, payload, 'lost'
       FROM covered WHERE next_state = 5
     RETURNING 1
 ), gone AS (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state IN (5, 6)
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
-                         ending, state, error, target)
+                         ending, state, error, target, error_class)
     SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), worker, claim, tenant, spec, attempt + began,
            CASE WHEN began = 1 THEN 5 ELSE 0 END, next_state,
            CASE WHEN began = 1 THEN 'the worker died while running this attempt' ELSE 'the job was cancelled' END,
-           target
+           target, CASE WHEN began = 1 THEN 'lost' END
       FROM covered WHERE began = 1 OR next_state = 6
 ), forgotten AS (
     DELETE FROM claim USING orphan WHERE claim.id = orphan.id RETURNING 1

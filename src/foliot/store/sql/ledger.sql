@@ -25,10 +25,15 @@ UNION ALL
 
 -- :name traces
 -- The runs of a job's instants. Finished ones are looked for where ids of that time can be, because history is not
--- indexed by instant: every settle would pay for it. Those of a back-fill have the instant of another.
+-- indexed by instant: every settle would pay for it. Those of a back-fill have the instant of another. A run that was
+-- replayed has an origin of its own.
 SELECT live_run.id AS run, run.scheduled_at, run.due_at, live_run.state, NULL::text AS note
   FROM run JOIN live_run ON live_run.id = run.id
- WHERE run.job = $1 AND run.origin = 0 AND run.scheduled_at = ANY ($2::timestamptz[])
+ WHERE run.job = $1 AND run.scheduled_at = ANY ($2::timestamptz[])
+   AND (run.origin = 0
+        OR (run.forgiven IS NOT NULL
+            AND NOT EXISTS (SELECT FROM operation JOIN operation_item item ON item.operation = operation.id
+                             WHERE operation.job = $1 AND item.at = run.scheduled_at AND item.run = run.id)))
 UNION ALL
 (SELECT DISTINCT ON (h.scheduled_at) h.run, h.scheduled_at, h.due_at, h.state, h.error
    FROM unnest($3::bigint[], $4::bigint[]) AS span(low, high)

@@ -45,7 +45,7 @@ VALUES ($1, $2, 1, $3, $4, $5::jsonb, $6, $7, $8, $9, $10, $11)
 INSERT INTO operation_item (operation, at) SELECT $1, at FROM unnest($2::timestamptz[]) AS at
 
 -- :name lock_operation
-SELECT id, job, state, finished_at IS NOT NULL AS is_over FROM operation WHERE tenant = $1 AND id = $2
+SELECT id, kind, job, state, finished_at IS NOT NULL AS is_over FROM operation WHERE tenant = $1 AND id = $2
    FOR NO KEY UPDATE
 
 -- :name lock_unfinished
@@ -90,7 +90,7 @@ SELECT coalesce(sum(ended), 0)::int AS ended FROM counted
 -- :name stop_orphans
 -- A job that is over takes its back-fills along.
 UPDATE operation o SET state = 3, reason = 'the job was cancelled'
- WHERE o.id = ANY ($1::bigint[]) AND o.state IN (0, 1)
+ WHERE o.id = ANY ($1::bigint[]) AND o.kind = 1 AND o.state IN (0, 1)
    AND NOT EXISTS (SELECT FROM job WHERE job.id = o.job AND job.gate <> 2)
 
 -- :name finish_operations
@@ -99,14 +99,14 @@ UPDATE operation SET finished_at = clock_timestamp(),
  WHERE id = ANY ($1::bigint[]) AND finished_at IS NULL AND live = 0 AND (state = 3 OR left_over = 0)
 RETURNING id
 
--- :name hungry_operations
+-- :name hungry_backfills
 -- How many runs each could take now, and the flow they would be in. Looked at again under the lock.
 SELECT o.id, spec.lane, o.tenant, tenant.weight, least(o.concurrency - o.live, o.left_over) AS room
   FROM operation o
   JOIN job ON job.id = o.job AND job.gate = 0
   JOIN spec ON spec.id = job.spec
   JOIN tenant ON tenant.id = o.tenant
- WHERE o.id = ANY ($1::bigint[]) AND o.state IN (0, 1) AND o.concurrency > o.live AND o.left_over > 0
+ WHERE o.id = ANY ($1::bigint[]) AND o.kind = 1 AND o.state IN (0, 1) AND o.concurrency > o.live AND o.left_over > 0
  ORDER BY o.id
 
 -- :name feed
@@ -168,12 +168,13 @@ SELECT coalesce(sum(made), 0)::int AS made, coalesce(sum(skipped), 0)::int AS sk
 UPDATE operation SET state = 3 WHERE id = $1
 
 -- :name with_waiting_runs
--- Cancelled operations of which runs wait that no worker holds: a retry may have come back since.
+-- Cancelled back-fills of which runs wait that no worker holds: a retry may have come back since. What was replayed goes
+-- on: it was there before the operation was.
 SELECT DISTINCT o.id, o.job
   FROM operation o
   JOIN operation_item i ON i.operation = o.id AND i.run IS NOT NULL AND i.state IS NULL
   JOIN live_run r ON r.id = i.run AND r.state <> 3
- WHERE o.id = ANY ($1::bigint[]) AND o.state = 3
+ WHERE o.id = ANY ($1::bigint[]) AND o.kind = 1 AND o.state = 3
 
 -- :name hold_jobs
 -- Whoever makes a run ready (promote, conclude, reap) locks its job first: while this is held, none slips by.

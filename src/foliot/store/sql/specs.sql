@@ -1,6 +1,5 @@
 -- :name find_specs
-SELECT spec.id, spec.lane, spec.digest, tenant.weight FROM spec JOIN tenant ON tenant.id = spec.tenant
- WHERE spec.tenant = $1 AND spec.digest = ANY ($2::bytea[])
+SELECT id, lane, digest FROM spec WHERE tenant = $1 AND digest = ANY ($2::bytea[])
 
 -- :name make_specs
 -- Their lanes were made before. Sorted, so that two batches with the same specs wait for each other.
@@ -19,7 +18,7 @@ SELECT DISTINCT queue, handler_group FROM unnest($1::text[], $2::text[]) AS x(qu
 ON CONFLICT (queue, labels, handler_group) DO NOTHING
 
 -- :name find_lanes
-SELECT id FROM lane WHERE queue = ANY ($1::text[]) AND labels = '' AND handler_group = ANY ($2::text[]) ORDER BY id
+SELECT id, queue FROM lane WHERE queue = ANY ($1::text[]) AND labels = '' AND handler_group = ANY ($2::text[]) ORDER BY id
 
 -- :name fetch_specs
 SELECT id, lane, body FROM spec WHERE id = ANY ($1::int[])

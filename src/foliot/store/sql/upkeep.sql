@@ -32,8 +32,7 @@ DELETE FROM past_subscription WHERE until < statement_timestamp() - interval '30
 WITH living AS (
     SELECT id FROM scheduler WHERE seen_at BETWEEN clock_timestamp() - $1::interval AND clock_timestamp() + $1
 )
-SELECT (SELECT count(*) FROM dead_letter) AS dead_letters,
-       (SELECT count(*) FROM schedule WHERE next_at < statement_timestamp() - interval '5 seconds') AS overdue_schedules,
+SELECT (SELECT count(*) FROM schedule WHERE next_at < statement_timestamp() - interval '5 seconds') AS overdue_schedules,
        (SELECT count(*) FROM living) AS schedulers,
        (SELECT count(*) FROM shard WHERE NOT EXISTS (SELECT FROM living WHERE living.id = shard.owner)) AS unheld_shards,
        (SELECT greatest(extract(epoch FROM latest - clock_timestamp()), 0)::float8 FROM clock) AS clock_behind

@@ -1,0 +1,104 @@
+"""Dead letters: looked through, brought back, given up."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+
+from foliot.domain.letters import MOST_ATTEMPTS, Selection
+from foliot.domain.spec import Spec
+from foliot.store.database import Connection, Database, Line, Row
+from foliot.store.dispatch import Flow
+from foliot.store.statements import SQL
+
+FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class LetterRow(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    job: int | None
+    spec: Spec
+    scheduled_at: datetime
+    died_at: datetime
+    attempt: int
+    error: str | None
+    error_class: str | None
+    target: bytes | None
+    payload: bytes | None = None
+
+
+def _letter(row: Row) -> LetterRow:
+    return LetterRow(spec=Spec.parse(row["spec_body"]), **{k: v for k, v in row.items() if k != "spec_body"})
+
+
+def encoded(selection: Selection) -> str:
+    return msgspec.json.encode(selection).decode()
+
+
+async def list_letters(
+    database: Database, tenant: int, selection: Selection, *, below: int, limit: int
+) -> list[LetterRow]:
+    """Newest runs first, ids below `below`."""
+    rows = await database.fetch("list_letters", tenant, below, encoded(selection), limit)
+    return [_letter(row) for row in rows]
+
+
+async def find_letter(database: Database, tenant: int, run: int) -> LetterRow | None:
+    row = await database.fetchrow("find_letter", tenant, run)
+    return None if row is None else _letter(row)
+
+
+class Rankable(NamedTuple):
+    """A dead letter, with what is needed to rank it when it comes back."""
+
+    id: int
+    lane: int
+    tenant: int
+    priority: int
+    weight: int
+
+    @property
+    def flow(self) -> Flow:
+        return Flow(self.lane, self.tenant, self.priority)
+
+
+async def letters_to_rank(database: Database, tenant: int, runs: Sequence[int]) -> list[Rankable]:
+    return [Rankable(*row) for row in await database.fetch("letters_to_rank", tenant, runs)]
+
+
+class Replayed(NamedTuple):
+    """What became of one dead letter: replayed, or refused because it is worn out or its job is over."""
+
+    id: int
+    done: bool
+    is_worn_out: bool
+
+
+async def replay(
+    connection: Connection, tenant: int, ranks: Mapping[int, int], note: str, until: datetime = FOREVER
+) -> list[Replayed]:
+    """Bring back these dead letters, given with their ranks, if they died `until` then. What is none is not told of."""
+    numbers, places = list(ranks), list(ranks.values())
+    rows = await connection.fetch(SQL["replay"], tenant, numbers, places, until, note, MOST_ATTEMPTS)
+    return [Replayed(*row) for row in rows]
+
+
+async def discard(
+    connection: Connection, tenant: int, runs: Sequence[int], note: str, until: datetime = FOREVER
+) -> list[int]:
+    """Give up those of these dead letters that died `until` then; which they were."""
+    return [row["id"] for row in await connection.fetch(SQL["discard"], tenant, runs, until, note)]
+
+
+async def expire(line: Line, keep: timedelta, most: int = 1_000) -> int:
+    """Give up some of the dead letters that are older than `keep`; how many."""
+    gone = 0
+    for row in await line.fetch("old_letters", keep, most):
+        note = f"nobody replayed it within {keep.days} days"
+        gone += len(await line.fetch("discard", row["tenant"], row["ids"], FOREVER, note))
+    return gone
+
+
+async def per_queue(database: Database) -> dict[str, int]:
+    return {row["queue"]: row["letters"] for row in await database.fetch("letters_per_queue")}
