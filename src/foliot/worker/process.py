@@ -90,6 +90,7 @@ class WorkerProcess:
         self._in_doubt = asyncio.Event()
         self._renewed = asyncio.Event()
         self._draining = asyncio.Event()
+        self._is_parting = False
 
     @property
     def is_draining(self) -> bool:
@@ -121,7 +122,7 @@ class WorkerProcess:
             )
             ready()
             async with asyncio.TaskGroup() as group:
-                for each in (self._settle(), self._look(), self._note(), self._beat(claimer)):
+                for each in (self._settle(), self._look(), self._note(), self._beat(claimer), self._hurry(stop)):
                     group.create_task(each)
                 await self._claim(claimer, stop)
                 await self._leave(stop)
@@ -153,14 +154,21 @@ class WorkerProcess:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
+            asked = self._clock()
             if await self._persist(claimer.run_once, stop):
                 pause = _SHORTEST_REST
                 await asyncio.sleep(0)  # the handlers' turn
             else:
                 # Short naps right after work, longer ones the longer nothing came: a steady trickle is met at once,
-                # and an idle worker costs two statements a second.
+                # and an idle worker costs two statements a second. A claim that waits by itself is rest enough.
+                if self._clock() - asked > _LONGEST_REST.total_seconds():
+                    pause = _SHORTEST_REST
                 await any_of(stop, self._wake, within=pause)
                 pause = min(pause * 2, _LONGEST_REST)
+
+    async def _hurry(self, stop: asyncio.Event) -> None:
+        await any_of(stop, self._draining, self._done)
+        self._carrier.hurry()
 
     async def _doubt(self, stop: asyncio.Event) -> None:
         """We were cut off or stood still for a whole lease: claim nothing more before we know that we still live."""
@@ -205,6 +213,8 @@ class WorkerProcess:
         asked = self._clock()
         standing = await self._carrier.beat(claimer.load())
         if standing is None:
+            if self._is_parting:
+                return 1  # dead by our own word
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
         # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
         claimer.hold(standing.paused)
@@ -246,6 +256,7 @@ class WorkerProcess:
             )
 
     async def _say_good_bye(self) -> int:
+        self._is_parting = True
         await self._carrier.leave()
         return 1
 
