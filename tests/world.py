@@ -17,6 +17,7 @@ from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
+from foliot.services.gateway import Gateway
 from foliot.services.insights import Insights, draft_again, job_view
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -44,7 +45,7 @@ def utc(text: str) -> datetime:
 
 
 class World:
-    """One tenant in one database, with every service at hand and nothing running by itself but the submitter."""
+    """One tenant in one database, with every service at hand; nothing runs by itself but submitter and gateway."""
 
     def __init__(self, database: Database, tenant: int, key: str) -> None:
         self.database = database
@@ -60,6 +61,7 @@ class World:
         self.calendars = CalendarKeeper(database)
         self.dead_letters = DeadLetters(database, self.hints.append)
         self.fleet = Fleet(database, self.hints.append)
+        self.gateway = Gateway(database, self.hints.append)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []
@@ -67,14 +69,15 @@ class World:
     @classmethod
     @asynccontextmanager
     async def begin(cls, database: Database) -> AsyncIterator[Self]:
-        key = await Tenants(database).create("acme")
+        key = await Tenants(database).create("acme", ["*"])
         tenant = await find_tenant(database, "acme")
         assert tenant is not None
         world = cls(database, tenant, key)
-        task = asyncio.create_task(world.submitter.run())
+        tasks = [asyncio.create_task(each.run()) for each in (world.submitter, world.gateway)]
         yield world
-        task.cancel()
-        await asyncio.wait([task])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         for line in (*world._workers, world.firer, world.promoter):
             await line.close()
 

@@ -24,6 +24,7 @@ from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
+from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
@@ -189,6 +190,7 @@ class ApiNode(Node):
             CalendarKeeper(database),
             DeadLetters(database, hints.give),
             Fleet(database, hints.give),
+            Gateway(database, hints.give),  # its workers speak to the database themselves
         )
         app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

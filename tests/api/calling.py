@@ -1,5 +1,6 @@
 """Calls the application as a web server would, without the sockets."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -72,7 +73,14 @@ class Caller:
         return made.json["runId"]
 
 
-async def ask(app: Starlette, method: str, address: str, content: bytes, headers: Mapping[str, str]) -> Answer:
+async def ask(
+    app: Starlette,
+    method: str,
+    address: str,
+    content: bytes,
+    headers: Mapping[str, str],
+    hung_up: asyncio.Event | None = None,
+) -> Answer:
     parts = urlsplit(address)
     scope = {
         "type": "http",
@@ -90,8 +98,13 @@ async def ask(app: Starlette, method: str, address: str, content: bytes, headers
     }
     told: list[dict[str, Any]] = []
 
+    given = [content]
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": content, "more_body": False}
+        if not given:
+            await (hung_up or asyncio.Event()).wait()
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": given.pop(), "more_body": False}
 
     async def send(message: Any) -> None:
         told.append(message)
@@ -113,6 +126,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.calendars,
         world.dead_letters,
         world.fleet,
+        world.gateway,
     )
     return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
 

@@ -14,6 +14,7 @@ from foliot.services.tenants import REMEMBERED, Tenants
 from world import World
 
 WITH_ID = [operation for operation in OPERATIONS if re.search(r"{(job|run|operation)}", operation.path)]
+WORKER = encode("wrk", 7)
 BODIES: dict[str, Any] = {
     "createJob": PLAIN,
     "createJobs": {"jobs": [PLAIN]},
@@ -25,6 +26,9 @@ BODIES: dict[str, Any] = {
     "putCalendar": {"timezone": "UTC"},
     "replayDeadLetters": {"runIds": [encode("run", 0)]},
     "discardDeadLetters": {"filter": {}, "dryRun": True},
+    "heartbeat": {"worker": WORKER, "register": {"name": "w", "queues": ["default"], "groups": ["fn:noop"]}},
+    "claimWork": {"worker": WORKER},
+    "settleWork": {"worker": WORKER},
     "importCalendar": {"ics": "BEGIN:VCALENDAR\nEND:VCALENDAR"},
 }
 
@@ -65,7 +69,7 @@ def number(operation: Operation, owned: dict[str, int]) -> int:
 
 def test_every_operation_says_which_scope_it_needs():
     for operation in OPERATIONS:
-        assert re.fullmatch(r"(jobs|runs|calendars|fleet):(read|write)", operation.scope), operation.name
+        assert re.fullmatch(r"(jobs|runs|calendars|fleet):(read|write)|work", operation.scope), operation.name
         assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
 
 

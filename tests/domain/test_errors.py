@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
-from foliot.domain.errors import Conflict, FoliotError, InvalidField, NotFound, Unavailable
+from foliot.domain.errors import Conflict, FoliotError, Forbidden, InvalidField, NotFound, Unavailable
 
 
-@pytest.mark.parametrize("leaf", [NotFound, Conflict, Unavailable])
+@pytest.mark.parametrize("leaf", [NotFound, Conflict, Forbidden, Unavailable])
 def test_every_leaf_has_one_root_and_carries_its_hint(leaf):
     error = pickle.loads(pickle.dumps(leaf("it moved on", "look again")))
     assert isinstance(error, FoliotError)

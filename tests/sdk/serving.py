@@ -33,5 +33,6 @@ async def served(world: World) -> AsyncIterator[Served]:
         try:
             yield Served(url_of(listener), world.key)
         finally:
+            world.gateway.dismiss()  # as the API process does: who waits for work would hold up its end
             stop.set()
             await asyncio.wait_for(task, 15)

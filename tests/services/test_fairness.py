@@ -8,10 +8,10 @@ import pytest
 
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import Priority
+from foliot.domain.marks import Marks
 from foliot.services.tenants import Tenants
 from foliot.store import dispatch
 from foliot.store.specs import WEIGHTS_REMEMBERED, SpecBook
-from foliot.worker.marks import Marks
 from foliot.worker.shares import Shares
 from ranking import claim_and_publish, per_tenant, waiting, weigh
 from worker.making import function_spec

@@ -278,3 +278,31 @@ async def test_concluding_reads_what_it_concludes(line: Line):
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
     assert plan.rows_read("run") <= 3 * count
+
+
+async def test_a_claim_for_many_pops_as_much_as_one_for_all_of_them(line: Line):
+    numbers = [next(_NUMBERS) for _ in range(50)]
+    owners = [1 + place % 50 for place in range(BATCH)]
+    plan = await explain(
+        line, "claim_for_many", list(range(1, 51)), numbers, [1, 2], [0, 0], BATCH, owners, [BATCH, BATCH]
+    )
+    assert plan.whole_scans() == set()
+    assert plan.indexes("ready") == {"ready_order"}
+    assert plan.rows_read("ready") <= 3 * BATCH
+    assert plan.rows_read("run") <= 3 * BATCH
+
+
+async def test_settling_for_many_reads_what_it_settles(line: Line):
+    runs, fences, places, starts = await _held(line)
+    claims = sorted(set(fences))
+    firsts = [1 + fences.index(fence) for fence in claims]
+    lasts = [len(fences) - fences[::-1].index(fence) for fence in claims]
+    plan = await explain(line, "settle_for_many", claims, [2] * len(claims), firsts, lasts, runs, places, starts)
+    assert plan.whole_scans() == set()
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.indexes("claim") <= {"claim_pkey", "claim_worker_number_key"}
+    assert plan.rows_read("run") <= 3 * len(runs)
+    assert plan.rows_read("claim") <= 3 * len(claims)
+    plan = await explain(line, "forget_for_many", claims, [2] * len(claims))
+    assert plan.whole_scans() == set()
+    assert plan.rows_read("run") <= 3 * len(runs)

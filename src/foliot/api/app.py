@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from foliot.api import calendars, dead_letters, fleet, jobs, ledger, operations, problems, runs, schedules
+from foliot.api import calendars, dead_letters, fleet, jobs, ledger, operations, problems, runs, schedules, work
 from foliot.api.endpoint import endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -30,6 +30,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *schedules.OPERATIONS,
     *calendars.OPERATIONS,
     *fleet.OPERATIONS,
+    *work.OPERATIONS,
 )
 
 
@@ -74,10 +75,15 @@ def build(services: Services, tenants: Tenants, health: Health, gauges: Gauges) 
         Route("/docs", reference),
         *(
             Route(operation.route, endpoint(operation, services, tenants), methods=[operation.method])
-            for operation in OPERATIONS
+            for operation in sorted(OPERATIONS, key=_by_traffic)
         ),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _plain})
+
+
+def _by_traffic(operation: Operation) -> bool:
+    """Routes are tried one after the other: those that workers call all the time come first."""
+    return operation.scope != "work"
 
 
 async def _plain(_: Request, error: Exception) -> Response:

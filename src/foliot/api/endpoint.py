@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,7 +39,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 return problems.unauthorised()
             raw = await _read(request, operation)
             call = Call(
-                tenant=Tenant(owner.tenant, owner.name),
+                tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
                 services=services,
                 path=request.path_params,
                 query=read_query(request.query_params, operation.query),
@@ -46,6 +47,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 raw=raw,
                 key=_key(request, operation),
                 fingerprint=fingerprint(request.method, request.url.path, raw),
+                gone=partial(_gone, request),
             )
             return _render(await operation.handler(call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
@@ -81,6 +83,12 @@ def _key(request: Request, operation: Operation) -> str | None:
     if not IDEMPOTENCY_KEY.fullmatch(key):
         raise InvalidField("Idempotency-Key", "is not 1 to 200 visible ASCII characters", "a random UUID does well")
     return key
+
+
+async def _gone(request: Request) -> None:
+    """Once the body has been read, all that can still come is the end of the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _read(request: Request, operation: Operation) -> bytes:

@@ -1,6 +1,6 @@
 """One table of operations: routes, documents, required scopes and generated tests all derive from it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
+from foliot.services.gateway import Gateway
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -22,6 +23,10 @@ class Tenant(NamedTuple):
 
     id: int
     name: str
+    key: str = ""
+    """The id of the key that it calls with."""
+    serves: Sequence[str] = ()
+    """The queues whose work that key may fetch."""
 
 
 class Services(NamedTuple):
@@ -36,6 +41,7 @@ class Services(NamedTuple):
     calendars: CalendarKeeper
     dead_letters: DeadLetters
     fleet: Fleet
+    gateway: Gateway
 
 
 class Call(NamedTuple):
@@ -50,6 +56,8 @@ class Call(NamedTuple):
     key: str | None
     """The Idempotency-Key header."""
     fingerprint: bytes
+    gone: Callable[[], Awaitable[None]]
+    """Returns when the caller has hung up."""
 
 
 class Reply(NamedTuple):

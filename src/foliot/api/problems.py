@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from foliot.domain.errors import Conflict, FoliotError, InvalidField, NotFound, Unavailable
+from foliot.domain.errors import Conflict, FoliotError, Forbidden, InvalidField, NotFound, Unavailable
 from foliot.wire.views import FieldError, Problem
 
 _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
@@ -48,6 +48,8 @@ def render(error: FoliotError) -> Response:
             return invalid(FieldError(field, message, hint))
         case NotFound(message=message, hint=hint):
             return problem(404, "not-found", "Not found", message, hint=hint)
+        case Forbidden(message=message, hint=hint):
+            return problem(403, "forbidden", "Forbidden", message, hint=hint)
         case Conflict(message=message, hint=hint):
             return problem(409, "conflict", "Conflict", message, hint=hint)
         case Unavailable(message=message, hint=hint):

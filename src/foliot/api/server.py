@@ -22,7 +22,13 @@ class _Server(uvicorn.Server):
 async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) -> None:
     """Answer on `listener` until `stop`, then let open calls come to their end."""
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=10, server_header=False
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=10,
+        server_header=False,
+        timeout_keep_alive=75,  # longer than proxies and clients keep theirs: who hangs up first must not be us
     )
     server = _Server(config)
     host, port = listener.getsockname()[:2]

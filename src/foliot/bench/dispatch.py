@@ -2,10 +2,17 @@
 
 from typing import Final
 
-from foliot.bench import cold, fairness, held, http, inflight, soak
+from foliot.bench import carried, cold, fairness, held, http, inflight, soak
 
-SECTIONS: Final = {
-    each.name: each for each in (http.SECTION, cold.SECTION, inflight.SECTION, fairness.SECTION, held.SECTION)
-}
+_IN_ORDER: Final = (
+    http.SECTION,
+    carried.GATEWAY,
+    carried.FLEET,
+    cold.SECTION,
+    inflight.SECTION,
+    fairness.SECTION,
+    held.SECTION,
+)
+SECTIONS: Final = {each.name: each for each in _IN_ORDER}
 LONG: Final = {soak.SECTION.name: soak.SECTION}
 """Only when asked for by name."""

@@ -43,6 +43,7 @@ async def introduce(home: Path, url: str, tenants: Tenants) -> None:
         with suppress(Conflict):  # it exists from an earlier start
             await tenants.create(TENANT)
         key = await tenants.issue_key(TENANT, "foliot up")
+    await tenants.let_serve(key, ["*"])  # the operator's own machine, and keys of before served nothing
     draft = file.with_suffix(".new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600, exist_ok=False)

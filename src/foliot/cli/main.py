@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "migrate": "foliot.cli.operate:migrate",
     "doctor": "foliot.cli.operate:doctor",
     "tenant": "foliot.cli.operate:tenant",
+    "key": "foliot.cli.operate:key",
     "bench": "foliot.cli.bench:bench",
     "job": "foliot.cli.jobs:job",
     "run": "foliot.cli.runs:run",

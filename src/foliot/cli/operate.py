@@ -82,6 +82,15 @@ def doctor(settings: Settings, json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+may_serve = click.option(
+    "--serve",
+    "serves",
+    multiple=True,
+    metavar="QUEUE",
+    help="Workers may fetch this queue's work with the key, of whichever tenant; '*' for every queue.",
+)
+
+
 @click.group()
 def tenant() -> None:
     """Teams that own jobs."""
@@ -89,14 +98,15 @@ def tenant() -> None:
 
 @tenant.command("create")
 @click.argument("name")
+@may_serve
 @wants_json
 @click.pass_obj
-def create_tenant(settings: Settings, name: str, json: bool) -> None:
+def create_tenant(settings: Settings, name: str, serves: tuple[str, ...], json: bool) -> None:
     """Create a tenant and its first key. The key is shown only now."""
     from foliot.services.tenants import Tenants
 
     async def create(database: Database) -> None:
-        key = await Tenants(database).create(name)
+        key = await Tenants(database).create(name, serves)
         if json:
             as_json({"tenant": name, "key": key})
         else:
@@ -128,3 +138,28 @@ def weigh_tenant(settings: Settings, name: str, weight: int | None, json: bool) 
             say(f"tenant {name} weighs {found.weight}{moving}")
 
     with_database(settings, weigh)
+
+
+@click.group()
+def key() -> None:
+    """Keys that tenants and their workers call with."""
+
+
+@key.command("create")
+@click.argument("tenant")
+@click.option("--label", default="", help="What it is for, to tell it from others.")
+@may_serve
+@wants_json
+@click.pass_obj
+def create_key(settings: Settings, tenant: str, label: str, serves: tuple[str, ...], json: bool) -> None:
+    """Create another key of a tenant. It is shown only now."""
+    from foliot.services.tenants import Tenants
+
+    async def create(database: Database) -> None:
+        made = await Tenants(database).issue_key(tenant, label, serves)
+        if json:
+            as_json({"tenant": tenant, "key": made})
+        else:
+            say(f"key of {tenant} (shown only now): {made}")
+
+    with_database(settings, create)

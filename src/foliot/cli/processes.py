@@ -74,11 +74,24 @@ def check_processes(_: click.Context, __: click.Parameter, text: str | None) -> 
     callback=check_processes,
     help="A number, `auto` for one per core, or a range such as 1..8: more under a backlog, fewer when idle.",
 )
+@click.option("--url", help="Fetch work over HTTP from the API at this address; the key comes from FOLIOT_KEY.")
+@click.option("--gateway", is_flag=True, help="Fetch work over HTTP, also where a database is known.")
 @click.pass_obj
 def worker(
-    settings: Settings, app: str | None, queues: dict[str, int], concurrency: int | None, processes: str | None
+    settings: Settings,
+    app: str | None,
+    queues: dict[str, int],
+    concurrency: int | None,
+    processes: str | None,
+    url: str | None,
+    gateway: bool,
 ) -> None:
-    """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run."""
+    """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run.
+
+    Work comes from the database of FOLIOT_DATABASE_URL; without it, over HTTP if FOLIOT_URL and FOLIOT_KEY are set;
+    without them, from the database of the `foliot up` in this folder. --url and --gateway choose HTTP in any case.
+    """
+    from foliot.cli.reaching import Reach
     from foliot.cli.serve_worker import serve_worker
     from foliot.sdk.worker import Worker
 
@@ -86,7 +99,7 @@ def worker(
     served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
     served.processes = processes or served.processes
-    serve_worker(served, settings, app)
+    serve_worker(served, settings, app, Reach(url, gateway))
 
 
 def load_app(name: str) -> "Worker":

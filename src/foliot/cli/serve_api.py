@@ -7,13 +7,17 @@ from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
 from foliot.cli.compose import open_database, open_hints, open_socket
+from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
+from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
+from foliot.kit.signals import READY
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
+from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
@@ -21,10 +25,12 @@ from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
+from foliot.store.hints import Listener
 from foliot.store.specs import SpecBook
 
 
 def serve_api(settings: Settings) -> None:
+    allow_many_files()  # each worker that waits for work holds a connection
     run_process("api", settings, partial(_api, settings))
 
 
@@ -33,6 +39,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         specs = SpecBook(database)
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
+        gateway = Gateway(database, hints.give)
         services = Services(
             Control(database, specs, hints.give),
             Insights(database),
@@ -43,7 +50,16 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             CalendarKeeper(database),
             DeadLetters(database, hints.give),
             Fleet(database, hints.give),
+            gateway,
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))
-        async with background(submitter.run()):
+        listener = Listener(database, READY, gateway.wake)
+        listening = repeat(listener, stop, asyncio.Event(), lambda: None)
+        async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)
+
+
+async def _dismiss(gateway: Gateway, stop: asyncio.Event) -> None:
+    """Open calls may come to their end, and those that wait for work have theirs now."""
+    await stop.wait()
+    gateway.dismiss()

@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 import structlog
 
 from foliot import __version__
-from foliot.cli.compose import CannotStart, dsn_of, open_database
+from foliot.cli.compose import CannotStart
+from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
 from foliot.domain.scaling import Bounds
@@ -22,41 +24,45 @@ from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
 from foliot.sdk.apps import reference_of
-from foliot.store.database import Line
-from foliot.store.effects import Effects
 from foliot.store.fleet import About
 from foliot.worker.alone import Alone
-from foliot.worker.carrier import SqlCarrier
 from foliot.worker.child.nursery import Nursery, open_nursery
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
-from foliot.worker.process import WorkerOptions, WorkerProcess, new_worker_id
+from foliot.worker.process import WorkerOptions, WorkerProcess
 from foliot.worker.web import http_executor, open_session
 
 log = structlog.get_logger("worker")
 
+BY_ENVIRONMENT: Final = Reach()
 
-def serve_worker(app: Worker, settings: Settings | None = None, name: str | None = None) -> None:
+
+def serve_worker(
+    app: Worker, settings: Settings | None = None, name: str | None = None, reach: Reach = BY_ENVIRONMENT
+) -> None:
     """Serve until told to stop, in this process or in several; `name` is what people know the application by."""
     settings = settings or Settings.read(os.environ)
     bounds = Bounds.parse(str(app.processes), cores())
     if os.environ.pop(ONE_OF_MANY, None) is None and bounds.most > 1:
-        run_process("workers", settings, partial(supervise, settings, bounds))
+        run_process("workers", settings, partial(supervise, settings, bounds, reach))
     else:
-        run_process("worker", settings, partial(_worker, settings, app, name), metrics=True)
+        run_process("worker", settings, partial(_worker, settings, app, name, reach), metrics=True)
 
 
-async def _worker(settings: Settings, app: Worker, app_name: str | None, stop: asyncio.Event) -> None:
-    async with open_database(settings, stop, size=1):
-        pass  # it is there and fit for use; the worker has its own three connections
-    worker = new_worker_id()
-    functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
+async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reach, stop: asyncio.Event) -> None:
+    about = About(socket.gethostname(), os.getpid(), __version__, name, app.concurrency)
     async with (
-        open_session(app.concurrency) as session,
-        background(_declare(app, stop)),
+        open_carrier(settings, reach, about, stop) as reached,
+        background(_declare(app, stop, reach.url)),
         open_nursery() as nursery,
     ):
-        alone = await _alone(app, nursery)
+        await _work(reached, app, nursery, stop)
+
+
+async def _work(reached: Reached, app: Worker, nursery: Nursery, stop: asyncio.Event) -> None:
+    alone = await _alone(app, nursery)
+    functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
+    async with open_session(app.concurrency) as session:
         with ExitStack() as stack:
             threads = ThreadPoolExecutor(min(app.concurrency, 64), thread_name_prefix="handler")
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
@@ -64,8 +70,7 @@ async def _worker(settings: Settings, app: Worker, app_name: str | None, stop: a
             if alone is not None:
                 stack.callback(alone.close)
             by_group: dict[str, Executor] = {"http": http_executor(session)}
-            effects = Effects(dsn_of(settings), worker, settings.handler_connections)
-            served = function_executors(functions, threads, effects)
+            served = function_executors(functions, threads, reached.effects)
             by_group |= {f"fn:{name}": each for name, each in served.items()}
             suspects: dict[str, Executor] = {}
             if alone is not None:
@@ -79,16 +84,10 @@ async def _worker(settings: Settings, app: Worker, app_name: str | None, stop: a
                 return suspects.get(spec.handler.group)
 
             options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
-            about = About(socket.gethostname(), os.getpid(), __version__, app_name, app.concurrency)
-            name = f"{about.host}:{about.pid}"
-            carrier = SqlCarrier(partial(Line, dsn_of(settings)), worker, name, about)
             ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
-            process = WorkerProcess(carrier, executors, options, alone=suspicious, held=nursery.hold)
+            process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold)
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
-            try:
-                await process.run(stop, ready)
-            finally:
-                await effects.close()
+            await process.run(stop, ready)
             if process.is_draining and not stop.is_set():
                 raise Drained
 
@@ -109,12 +108,12 @@ async def _alone(app: Worker, nursery: Nursery) -> Alone | None:
     return alone
 
 
-async def _declare(app: Worker, stop: asyncio.Event) -> None:
+async def _declare(app: Worker, stop: asyncio.Event, url: str | None = None) -> None:
     """Tell Foliot of the schedules that an application's functions declare; patiently, the API may come later."""
     scheduled = [task for task in app.tasks.values() if task.is_scheduled]
     while scheduled and not stop.is_set():
         try:
-            async with AsyncFoliot() as client:
+            async with AsyncFoliot(url) as client:
                 for task in scheduled:
                     job = await client.put_job(task.key, task.name, task.name, **task.fields)
                     log.info("declared", job=job.id, function=task.name, next_run=job.next_run_at)

@@ -13,7 +13,8 @@ from typing import Final
 import structlog
 
 from foliot.cli.child import Child
-from foliot.cli.compose import dsn_of, open_database
+from foliot.cli.compose import CannotStart, dsn_of, open_database
+from foliot.cli.reaching import Reach, gateway_of
 from foliot.cli.shell import DRAINED, SUPERVISED, Drained
 from foliot.domain.errors import FoliotError
 from foliot.domain.scaling import DEEP, MOST, Bounds, Sight, Watch, decide
@@ -47,21 +48,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-async def supervise(settings: Settings, bounds: Bounds, stop: asyncio.Event) -> None:
+async def supervise(settings: Settings, bounds: Bounds, reach: Reach, stop: asyncio.Event) -> None:
     """Keep so many workers until `stop`, and let them finish; the same command line as ours starts each of them."""
+    is_remote = gateway_of(settings, reach) is not None
+    if is_remote and not bounds.is_fixed:
+        hint = f"give a fixed number, such as --processes {bounds.most}"
+        raise CannotStart("how many processes it takes is told by the database, which this worker does not reach", hint)
     command = [sys.executable, *sys.orig_argv[1:]]
 
     def make(place: int) -> Child:
         return Child(f"worker {place}", command, _environment(settings, place))
 
-    async with open_database(settings, stop, size=1):
-        pass  # what is wrong with it is told once, by us
-    team, line = Team(make, stop), Line(dsn_of(settings), statement_timeout="3s")
+    if not is_remote:
+        async with open_database(settings, stop, size=1):
+            pass  # what is wrong with it is told once, by us
+    team = Team(make, stop)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, team.retire)
-    try:
-        await team.run(bounds, None if bounds.is_fixed else partial(_look, line))
-    finally:
-        await line.close()
+    if bounds.is_fixed:
+        await team.run(bounds)
+    else:
+        line = Line(dsn_of(settings), statement_timeout="3s")
+        try:
+            await team.run(bounds, partial(_look, line))
+        finally:
+            await line.close()
     if team.unfinished:
         hint = "what they held goes to other workers when their leases have ended"
         raise Unfinished(f"{team.unfinished} processes did not finish in good order", hint)

@@ -37,6 +37,10 @@ class Conflict(FoliotError):  # noqa: N818 - as InvalidField
     """The request is well formed, but contradicts the present state."""
 
 
+class Forbidden(FoliotError):  # noqa: N818 - as InvalidField
+    """The caller is known, but may not do this."""
+
+
 class Unavailable(FoliotError):  # noqa: N818 - as InvalidField
     """Foliot cannot answer now; the same request may succeed later."""
 

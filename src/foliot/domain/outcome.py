@@ -38,7 +38,7 @@ class Ending(IntEnum):
         return self not in {Ending.NONE, Ending.LOST, Ending.UNKNOWN, Ending.RELEASED}
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class Outcome(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a worker says of one attempt: its ending and what follows for the run."""
 
     ending: Ending

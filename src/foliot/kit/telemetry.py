@@ -71,6 +71,14 @@ QUEUES_PAUSED: Final = Gauge("foliot_queues_paused", "Queues that are paused", r
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
 )
+GATEWAY_WAITING: Final = Gauge(
+    "foliot_gateway_waiting", "Remote workers that wait for work at this process", registry=REGISTRY
+)
+GATEWAY_CLAIMS: Final = Counter(
+    "foliot_gateway_claims",
+    "Claims that this process made for remote workers, each for all that waited",
+    registry=REGISTRY,
+)
 SCHEDULERS: Final = Gauge("foliot_schedulers", "Schedulers that live", registry=REGISTRY)
 SHARDS_UNHELD: Final = Gauge(
     "foliot_shards_unheld", "Shards of the schedules that no living scheduler looks after", registry=REGISTRY

@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from foliot.domain.errors import Conflict, InvalidField, NotFound
@@ -29,21 +29,24 @@ class Tenants:
         self._monotonic = monotonic
         self._known: dict[bytes, tuple[float, KeyOwner]] = {}
 
-    async def create(self, name: str) -> str:
-        """Make a tenant and its first key. The key is shown once: only its digest is kept."""
+    async def create(self, name: str, serves: Sequence[str] = ()) -> str:
+        """Make a tenant and its first key, which serves these queues. It is shown once: only its digest is kept."""
         if not _NAME.fullmatch(name):
             raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
         if not await tenants.create_tenant(self._database, name):
             raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
-        return await self.issue_key(name, "first key")
+        return await self.issue_key(name, "first key", serves)
 
-    async def issue_key(self, name: str, label: str) -> str:
+    async def issue_key(self, name: str, label: str, serves: Sequence[str] = ()) -> str:
+        """Make a key. With it, workers may fetch the work of the queues in `serves`, whosever it is; `*` is all."""
+        if not all(serves):
+            raise InvalidField("serve", "is empty", "name a queue, or * for all of them")
         tenant = await tenants.find_tenant(self._database, name)
         if tenant is None:
             raise Conflict(f"there is no tenant called {name!r}", "create it first")
         key = "".join(secrets.choice(_LETTERS) for _ in range(12))
         token = f"fol_{key}_{secrets.token_urlsafe(32)}"
-        await tenants.insert_key(self._database, key, tenant, _digest(token), label)
+        await tenants.insert_key(self._database, key, tenant, _digest(token), label, serves)
         return token
 
     async def weight(self, name: str) -> Weight:
@@ -66,6 +69,11 @@ class Tenants:
             if changed.before != weight:
                 await _begin_reranks(connection, changed, weight)
         return await self.weight(name)
+
+    async def let_serve(self, token: str, serves: Sequence[str]) -> None:
+        """Change which queues a valid key serves; it holds within seconds."""
+        if owner := await self.whose(token):
+            await tenants.let_serve(self._database, owner.key, serves)
 
     async def whose(self, token: str) -> KeyOwner | None:
         """The owner of this key, or none if it is not valid."""

@@ -25,7 +25,14 @@ _GONE: Final = (
     asyncpg.InternalClientError,
     OSError,  # refused, reset, timed out, no such socket
 )
+
+
+class Contended(FoliotError):  # noqa: N818 - as Refused
+    """Somebody between us and the database says that others stand in the way."""
+
+
 _CONTENDED: Final = (
+    Contended,
     asyncpg.LockNotAvailableError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
@@ -36,6 +43,10 @@ _SAID_AGAIN: Final = 10
 
 class Refused(FoliotError):  # noqa: N818 - reads aloud
     """The server does not take us, and waiting will not mend it: wrong address, name or password."""
+
+
+class OutOfReach(ConnectionError):  # noqa: N818 - as Refused
+    """What stands between us and the database is away or overwhelmed; the message says where and why."""
 
 
 def is_gone(error: BaseException) -> bool:
@@ -51,8 +62,15 @@ def is_contended(error: BaseException) -> bool:
     return isinstance(error, _CONTENDED)
 
 
+def is_unfit(error: BaseException) -> bool:
+    """Whether it is the values that the database cannot keep."""
+    return isinstance(error, (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError))
+
+
 def trouble(error: BaseException) -> str:
     """What `persist` waits out, in words."""
+    if isinstance(error, OutOfReach):
+        return str(error)
     cause = error.__cause__ if isinstance(error, Unavailable) and error.__cause__ else error
     what = str(cause).partition("\n")[0] or type(cause).__name__
     return f"the database is {'busy' if is_contended(error) else 'out of reach'}: {what}"

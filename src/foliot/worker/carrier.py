@@ -111,6 +111,9 @@ class SqlCarrier:
             await connection.add_listener(FLEET, lambda *_: news())
             self._listening = connection
 
+    def hurry(self) -> None:
+        """Nothing to do: a claim through SQL waits for nobody."""
+
     async def leave(self) -> None:
         await fleet.leave(self._lease, self._worker)
 

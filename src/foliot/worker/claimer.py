@@ -6,13 +6,13 @@ from typing import Final
 
 import structlog
 
+from foliot.domain.marks import Marks
 from foliot.domain.outcome import Outcome
 from foliot.kit import telemetry
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.fleet import Load
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor, Executors
-from foliot.worker.marks import Marks
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler

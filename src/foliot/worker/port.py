@@ -55,6 +55,9 @@ class Carrier(Protocol):
         Hints: polling makes it correct.
         """
 
+    def hurry(self) -> None:
+        """Have a claim that waits for work, now or later, come back at once: the worker is about to leave."""
+
     async def leave(self) -> None:
         """Say good-bye, so that nobody waits for the lease to end."""
 

@@ -23,7 +23,7 @@ from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
-from foliot.worker.rest import Rest
+from foliot.worker.rest import LONGEST, Rest
 from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
@@ -89,6 +89,7 @@ class WorkerProcess:
         self._in_doubt = asyncio.Event()
         self._renewed = asyncio.Event()
         self._draining = asyncio.Event()
+        self._is_parting = False
 
     @property
     def is_draining(self) -> bool:
@@ -120,7 +121,7 @@ class WorkerProcess:
             )
             ready()
             async with asyncio.TaskGroup() as group:
-                for each in (self._settle(), self._look(), self._note(), self._beat(claimer)):
+                for each in (self._settle(), self._look(), self._note(), self._beat(claimer), self._hurry(stop)):
                     group.create_task(each)
                 await self._claim(claimer, stop)
                 await self._leave(stop)
@@ -152,11 +153,18 @@ class WorkerProcess:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
+            asked = self._clock()
             if await self._persist(claimer.run_once, stop):
                 rest.found()
                 await asyncio.sleep(0)  # the handlers' turn
             else:
+                if self._clock() - asked > LONGEST.total_seconds():
+                    rest.waited()
                 await any_of(stop, self._wake, within=rest.nap())
+
+    async def _hurry(self, stop: asyncio.Event) -> None:
+        await any_of(stop, self._draining, self._done)
+        self._carrier.hurry()
 
     async def _doubt(self, stop: asyncio.Event) -> None:
         """We were cut off or stood still for a whole lease: claim nothing more before we know that we still live."""
@@ -201,6 +209,8 @@ class WorkerProcess:
         asked = self._clock()
         standing = await self._carrier.beat(claimer.load())
         if standing is None:
+            if self._is_parting:
+                return 1  # dead by our own word
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
         # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
         claimer.hold(standing.paused)
@@ -242,6 +252,7 @@ class WorkerProcess:
             )
 
     async def _say_good_bye(self) -> int:
+        self._is_parting = True
         await self._carrier.leave()
         return 1
 

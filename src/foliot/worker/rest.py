@@ -29,6 +29,10 @@ class Rest:
         self._gap += (min(now - self._found_at, HINTED) - self._gap) / 8
         self._found_at, self._nap = now, SHORTEST
 
+    def waited(self) -> None:
+        """The claim itself waited for something to come: that was rest enough."""
+        self._nap = SHORTEST
+
     def nap(self) -> timedelta:
         """Nothing came: how long to wait now, unless something is heard."""
         nap = self._nap

@@ -14,7 +14,7 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
 from foliot.store.dispatch import Settlement
-from foliot.store.recovery import is_contended, is_gone
+from foliot.store.recovery import Refused, is_contended, is_gone
 from foliot.worker.port import Carrier
 
 log = structlog.get_logger("worker")
@@ -103,7 +103,7 @@ class Settler:
         try:
             lost = await self._carrier.settle(batch)
         except Exception as error:
-            if is_gone(error):
+            if is_gone(error) or isinstance(error, Refused):
                 raise
             if count == 1:
                 return await self._settle_alone(queue, first, error)

@@ -1,7 +1,7 @@
 """From where a claim scans: low enough that nothing is left behind, high enough that the dead are not stepped over."""
 
 from foliot.domain.fairness import UNIT
-from foliot.worker.marks import FLOOR_SCAN, FULL_SCAN, SLACK, Marks
+from foliot.domain.marks import FLOOR_SCAN, FULL_SCAN, SLACK, Marks
 
 
 def scan(marks: Marks, now: float, *lanes: int) -> dict[int, int]:

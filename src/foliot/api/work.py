@@ -1,0 +1,64 @@
+"""Operations for workers that have only a URL and a key."""
+
+from foliot.api.operation import Call, Operation, Reply
+from foliot.api.reading import LARGE
+from foliot.services.gateway import Bearer
+from foliot.wire.work import (
+    ClaimAnswer,
+    ClaimBody,
+    Heartbeat,
+    HeartbeatAnswer,
+    SettleAnswer,
+    SettleBody,
+)
+
+
+def bearer(call: Call) -> Bearer:
+    return Bearer(call.tenant.key, call.tenant.serves)
+
+
+async def heartbeat(call: Call) -> Reply:
+    return Reply(await call.services.gateway.heartbeat(bearer(call), call.body))
+
+
+async def claim(call: Call) -> Reply:
+    return Reply(await call.services.gateway.claim(bearer(call), call.body, call.gone))
+
+
+async def settle(call: Call) -> Reply:
+    return Reply(await call.services.gateway.settle(bearer(call), call.body))
+
+
+OPERATIONS = (
+    Operation(
+        name="heartbeat",
+        method="POST",
+        path="/v1/work/heartbeat",
+        scope="work",
+        summary="Register a worker, renew its lease, say which runs have begun, or say good-bye",
+        handler=heartbeat,
+        body=Heartbeat,
+        result=HeartbeatAnswer,
+    ),
+    Operation(
+        name="claimWork",
+        method="POST",
+        path="/v1/work/claim",
+        scope="work",
+        summary="Wait for work and take up to 800 runs of it",
+        handler=claim,
+        body=ClaimBody,
+        result=ClaimAnswer,
+    ),
+    Operation(
+        name="settleWork",
+        method="POST",
+        path="/v1/work/settle",
+        scope="work",
+        summary="Tell how attempts ended",
+        handler=settle,
+        body=SettleBody,
+        result=SettleAnswer,
+        largest_body=LARGE,
+    ),
+)

@@ -1,0 +1,260 @@
+"""Waiting polls of remote workers: those that want the same lanes are served by one claim for all of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+from foliot.domain.errors import Unavailable
+from foliot.domain.marks import Marks
+from foliot.domain.sharing import share
+from foliot.kit import telemetry
+from foliot.kit.clock import Steady
+from foliot.kit.loop import any_of
+from foliot.store.database import Line, Row
+from foliot.store.dispatch import publish
+from foliot.store.gateway import NumberUsed, Scan, Want, claim_for_many, fetch_again
+
+MOST_WAITING: Final = 5_000
+"""Polls that may wait in one process; more are turned away, to come back a little later or elsewhere."""
+MOST_POPPED: Final = 2_000
+"""Runs in one statement, of all workers together."""
+MOST_DESKS: Final = 1_000
+MOST_REMEMBERED: Final = 100_000
+SHORTEST_REST: Final = 0.001
+LONGEST_REST: Final = 0.5
+PUBLISH_EVERY: Final = 0.2
+
+Learned = Callable[[list[Row]], Awaitable[dict[int, int]]]
+"""Makes sure that the specs and names of these runs are known; tells the lane of each of their specs."""
+
+
+class Poll:
+    """One worker that waits for work. `done` gives the rows that it got; none if it waited for nothing."""
+
+    def __init__(self, want: Want, portions: Mapping[int, int]) -> None:
+        """`portions`: lanes in the order in which they are wanted, and how many runs each may give."""
+        self.want = want
+        self.portions = portions
+        loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[list[Row]] = loop.create_future()
+        self.tried: asyncio.Future[None] = loop.create_future()
+        """Done once a claim found nothing for it: even who does not want to wait gets one try."""
+        self.is_leaving = False
+
+    def answer(self, rows: list[Row]) -> None:
+        if not self.done.done():
+            self.done.set_result(rows)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()  # who hung up does not ask for it
+
+
+class Desk:
+    """Polls for one set of lanes, in the order of their arrival, and from where these lanes are scanned."""
+
+    def __init__(self, lanes: frozenset[int]) -> None:
+        self.marks = Marks(sorted(lanes))
+        self.waiting: dict[Poll, None] = {}
+        self.due = float("-inf")
+        self._rest = SHORTEST_REST
+
+    def take(self) -> list[Poll]:
+        """Those who came first, until enough is wanted for one statement."""
+        taken: list[Poll] = []
+        wanted = 0
+        for poll in self.waiting:
+            if wanted >= MOST_POPPED:
+                break
+            taken.append(poll)
+            wanted += poll.want.most
+        for poll in taken:
+            del self.waiting[poll]
+        return taken
+
+    def put_back(self, polls: Sequence[Poll]) -> None:
+        """They got nothing, and keep their place before those who came since, unless they want to leave."""
+        self.waiting = {**{poll: None for poll in polls if not poll.is_leaving}, **self.waiting}
+        for poll in polls:
+            if poll.is_leaving:
+                poll.answer([])
+            elif not poll.tried.done():
+                poll.tried.set_result(None)
+
+    def served(self, now: float, *, found: int, wanted: int) -> None:
+        """Next in turn, or to rest if there was less than wanted: the longer the longer nothing comes."""
+        self._rest = SHORTEST_REST if found else min(2 * self._rest, LONGEST_REST)
+        self.due = now if found >= wanted else now + self._rest
+
+    def scan(self, polls: Sequence[Poll], now: float) -> Scan:
+        """Lanes in the order that the first in line asked for: each worker begins with another one each time."""
+        lanes = list(polls[0].portions)
+        portions = [min(sum(poll.portions[lane] for poll in polls), MOST_POPPED) for lane in lanes]
+        return Scan(lanes, self.marks.next_scan(now, lanes), portions)
+
+
+class Claims:
+    def __init__(self, line: Line, learn: Learned, clock: Steady) -> None:
+        self._line = line
+        self._learn = learn
+        self._clock = clock
+        self._desks: dict[frozenset[int], Desk] = {}
+        self._polls: dict[int, Poll] = {}
+        self._answered: dict[int, int] = {}
+        self._serving: Desk | None = None
+        self._stir = asyncio.Event()
+        self._fresh: dict[int, int] = {}
+        self._publish_at = float("-inf")
+        self._is_open = True
+
+    def ask(self, want: Want, portions: Mapping[int, int]) -> Poll:
+        """Wait in line. A worker has one place: what it asked before was given up, or it would not ask again."""
+        poll = Poll(want, portions)
+        if not self._is_open:
+            poll.answer([])
+            return poll
+        if (former := self._polls.get(want.worker)) and self.withdraw(former):
+            former.answer([])
+        if len(self._polls) >= MOST_WAITING:
+            hint = "it comes back by itself; start another API process for so many"
+            raise Unavailable("too many workers wait for work here", hint)
+        self._polls[want.worker] = poll
+        poll.done.add_done_callback(lambda _: self._leave(poll))
+        self._desk(frozenset(portions)).waiting[poll] = None
+        self._stir.set()
+        telemetry.GATEWAY_WAITING.set(len(self._polls))
+        return poll
+
+    def has_answered(self, want: Want) -> bool:
+        """Whether this is the last claim of its worker that was answered with runs here, asked for once more."""
+        return self._answered.get(want.worker) == want.number
+
+    def withdraw(self, poll: Poll) -> bool:
+        """Leave the line; false if a claim for this poll is under way, whose end answers it, or done."""
+        desk = self._desks.get(frozenset(poll.portions))
+        if desk is None or poll not in desk.waiting:
+            poll.is_leaving = True
+            return False
+        del desk.waiting[poll]
+        self._leave(poll)
+        return True
+
+    def wake(self) -> None:
+        """There may be work for anybody."""
+        for desk in self._desks.values():
+            desk.due = float("-inf")
+        self._stir.set()
+
+    def dismiss(self) -> None:
+        """Answer everybody who waits, now and from now on: this process is about to end."""
+        self._is_open = False
+        for poll in [*self._polls.values()]:
+            if self.withdraw(poll):
+                poll.answer([])
+
+    async def run(self) -> None:
+        """Claim for whoever waits, until cancelled."""
+        try:
+            while True:
+                self._stir.clear()
+                await self._publish()
+                desk = min((desk for desk in self._desks.values() if desk.waiting), key=_due, default=None)
+                now = self._clock()
+                if desk is not None and desk.due <= now:
+                    self._serving = desk
+                    await self._serve(desk)
+                else:
+                    until = [*([desk.due] if desk else []), *([self._publish_at] if self._fresh else [])]
+                    within = timedelta(seconds=max(min(until) - now, 0)) if until else None
+                    await any_of(self._stir, within=within)
+        finally:
+            self.dismiss()
+
+    def _answer(self, poll: Poll, rows: list[Row]) -> None:
+        if len(self._answered) > MOST_REMEMBERED:
+            self._answered.clear()
+        self._answered[poll.want.worker] = poll.want.number
+        poll.answer(rows)
+
+    def _leave(self, poll: Poll) -> None:
+        if self._polls.get(poll.want.worker) is poll:
+            del self._polls[poll.want.worker]
+            telemetry.GATEWAY_WAITING.set(len(self._polls))
+
+    def _desk(self, lanes: frozenset[int]) -> Desk:
+        if lanes not in self._desks:
+            if len(self._desks) >= MOST_DESKS:
+                self._desks = {key: each for key, each in self._desks.items() if each.waiting or each is self._serving}
+            self._desks[lanes] = Desk(lanes)
+        return self._desks[lanes]
+
+    async def _serve(self, desk: Desk) -> None:
+        polls = desk.take()
+        owners = share([poll.want.most for poll in polls], MOST_POPPED)
+        try:
+            rows = await self._claim(desk, polls, owners)
+            lanes = await self._learn(rows) if rows else {}
+        except NumberUsed:
+            await self._serve_apart(desk, polls)
+            return
+        except Exception as error:  # noqa: BLE001 - every worker gets it as the answer to its own call
+            for poll in polls:
+                poll.fail(error)
+            return
+        self._saw(desk, rows, lanes)
+        got = {worker: list(mine) for worker, mine in groupby(rows, itemgetter("worker"))}
+        for poll in polls:
+            if mine := got.get(poll.want.worker):
+                self._answer(poll, mine)
+        desk.put_back([poll for poll in polls if poll.want.worker not in got])
+        desk.served(self._clock(), found=len(rows), wanted=len(owners))
+
+    async def _claim(self, desk: Desk, polls: list[Poll], owners: list[int]) -> list[Row]:
+        telemetry.GATEWAY_CLAIMS.inc()
+        scan = desk.scan(polls, self._clock())
+        return await claim_for_many(self._line, [poll.want for poll in polls], scan, owners)
+
+    async def _serve_apart(self, desk: Desk, polls: list[Poll]) -> None:
+        """One of them was answered before, and the answer was lost: it gets the same again, the others their own."""
+        for poll in polls:
+            try:
+                rows = await self._claim_or_fetch_again(desk, poll)
+                self._saw(desk, rows, await self._learn(rows))
+            except Exception as error:  # noqa: BLE001 - as above
+                poll.fail(error)
+            else:
+                self._answer(poll, rows)
+
+    async def _claim_or_fetch_again(self, desk: Desk, poll: Poll) -> list[Row]:
+        try:
+            return await self._claim(desk, [poll], [0] * poll.want.most)
+        except NumberUsed:
+            return await fetch_again(self._line, poll.want.worker, poll.want.number)
+
+    def _saw(self, desk: Desk, rows: list[Row], lanes: dict[int, int]) -> None:
+        seen: dict[int, tuple[int, int]] = {}
+        for row in rows:
+            lane, rank = lanes[row["spec"]], row["rank"]
+            low, high = seen.get(lane, (rank, rank))
+            seen[lane] = (min(low, rank), max(high, rank))
+        for lane, (low, high) in seen.items():
+            desk.marks.saw(lane, low, high)
+        for lane, highest in desk.marks.to_publish().items():
+            self._fresh[lane] = max(highest, self._fresh.get(lane, 0))
+
+    async def _publish(self) -> None:
+        now = self._clock()
+        if self._fresh and now >= self._publish_at:
+            self._publish_at = now + PUBLISH_EVERY
+            with suppress(Exception):  # told again with the next one; a claim that fails says why
+                await publish(self._line, self._fresh)
+                self._fresh = {}
+
+
+def _due(desk: Desk) -> float:
+    return desk.due

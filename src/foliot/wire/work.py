@@ -1,0 +1,196 @@
+"""Work on the wire: how a worker that has only a URL and a key fetches runs, keeps its lease and tells how they ended.
+
+In columns, because batches are large: the n-th entries of all columns belong to the same run.
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from foliot.domain.outcome import Outcome
+from foliot.wire.views import Instant
+
+LARGEST_CLAIM: Final = 800
+LONGEST_WAIT: Final = 25.0
+"""Seconds that a claim waits for work: below what proxies usually allow a request to take."""
+MOST_SETTLED: Final = 10_000
+
+Fence = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Position = Annotated[int, Meta(ge=1, le=LARGEST_CLAIM)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Lane = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Most = Annotated[int, Meta(ge=0, le=LARGEST_CLAIM)]
+Attempt = Annotated[int, Meta(ge=0, le=2**15 - 2)]
+
+
+Word = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class Registration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A worker makes itself known: the queues it serves, and the groups of handlers it has for each of them.
+
+    The rest is for people to see.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    queues: Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(min_length=1, max_length=100)]
+    groups: Annotated[list[Annotated[str, Meta(min_length=1, max_length=210)]], Meta(min_length=1, max_length=1_000)]
+    host: Word = ""
+    pid: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    version: Word = ""
+    app: Word | None = None
+    concurrency: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+
+
+class Begun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Runs whose handlers go on for longer than a blink, or are about to begin and may begin only once."""
+
+    run_id: Annotated[list[str], Meta(max_length=MOST_SETTLED)]
+    fence: list[Fence]
+    started_at: list[Instant]
+
+
+class InHand(msgspec.Struct, forbid_unknown_fields=True):
+    """Runs that the worker has in hand and how many it takes a second, lane by lane as the registration was told."""
+
+    running: Annotated[list[Annotated[int, Meta(ge=0, le=2**31 - 1)]], Meta(max_length=1_000)]
+    rate: Annotated[list[Annotated[float, Meta(ge=0, le=1e9)]], Meta(max_length=1_000)]
+
+
+class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The worker lives. `register` in the first one, `leaving` in the last."""
+
+    worker: str
+    register: Registration | None = None
+    load: InHand | None = None
+    started: Begun | None = None
+    leaving: bool = False
+
+
+class RunRef(msgspec.Struct, rename="camel"):
+    run_id: str
+    fence: int
+
+
+class ToldLane(msgspec.Struct):
+    """What a worker claims from: one group of handlers of one queue."""
+
+    lane: int
+    queue: str
+
+
+class HeartbeatAnswer(msgspec.Struct):
+    """`alive` is false once the worker was declared dead, which is final. `lanes` are what a registration may claim.
+
+    `lost` are those of the `started` runs that the worker holds no more. One that is `draining` is to claim nothing
+    more, finish and leave; of lanes that are `paused` it is to begin nothing, and to hand back what has not begun.
+    """
+
+    alive: bool
+    lanes: list[ToldLane] = []
+    lost: list[RunRef] = []
+    draining: bool = False
+    paused: list[int] = []
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Up to `most` runs of these lanes, in this order, waiting up to `wait` seconds for the first.
+
+    `portions` say how many each of the lanes may give at most; without them, each may give all.
+    `number` names the claim: repeated, it answers with what it took before. With `known`, the fences that the worker
+    knows of, it answers with what else stands in the worker's name, and takes nothing.
+    """
+
+    worker: str
+    number: Number = 0
+    lanes: Annotated[list[Lane], Meta(max_length=1_000)] = []
+    portions: Annotated[list[Most], Meta(max_length=1_000)] = []
+    most: Most = 0
+    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
+    known: Annotated[list[Fence], Meta(max_length=100_000)] | None = None
+
+
+class RunColumns(msgspec.Struct, rename="camel"):
+    """Runs that the worker now holds."""
+
+    run_id: list[str]
+    fence: list[int]
+    position: list[int]
+    tenant: list[int]
+    spec: list[int]
+    job_id: list[str | None]
+    attempt: list[int]
+    deaths: list[int]
+    forgiven: list[int | None]
+    scheduled_at: list[Instant]
+    target: list[msgspec.Raw]
+    payload: list[msgspec.Raw]
+
+
+class ToldSpec(msgspec.Struct):
+    """How to run the runs of this spec. What a number stands for never changes."""
+
+    spec: int
+    lane: int
+    body: msgspec.Raw
+
+
+class ClaimAnswer(msgspec.Struct):
+    """What was taken, complete in itself: the specs and the names of jobs are those of these runs."""
+
+    runs: RunColumns
+    specs: list[ToldSpec]
+    names: dict[str, str]
+
+
+class Succeeded(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Runs of one claim that succeeded."""
+
+    fence: Fence
+    run_id: Annotated[list[str], Meta(min_length=1, max_length=LARGEST_CLAIM)]
+    position: list[Position]
+    started_at: list[Instant]
+
+
+class Ended(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One attempt that ended, in full."""
+
+    run_id: str
+    fence: Fence
+    position: Position
+    tenant: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+    job_id: str | None = None
+    attempt: Attempt
+    scheduled_at: Instant
+    started_at: Instant | None
+    outcome: Outcome
+
+
+class SettleBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Endings: successes in columns, the others each by itself. May be repeated after a lost reply.
+
+    `doubted` are successes that an answer called `uncovered`, in full: are they on record from an earlier try?
+    `forget` are claims of which every run is settled once this is.
+    """
+
+    worker: str
+    succeeded: Annotated[list[Succeeded], Meta(max_length=MOST_SETTLED)] = []
+    ended: Annotated[list[Ended], Meta(max_length=MOST_SETTLED)] = []
+    doubted: Annotated[list[Ended], Meta(max_length=MOST_SETTLED)] = []
+    forget: Annotated[list[Fence], Meta(max_length=MOST_SETTLED)] = []
+
+
+class SettleAnswer(msgspec.Struct):
+    """`lost`: the lease was lost; the result is kept for people, and does not count.
+
+    `uncovered`: not held now, say it again as `doubted`.
+    """
+
+    lost: list[RunRef] = []
+    uncovered: list[RunRef] = []
+
+
+def same_length(body: Any, *columns: str) -> bool:
+    """Whether all columns have an entry for every run."""
+    return len({len(getattr(body, name)) for name in columns}) <= 1

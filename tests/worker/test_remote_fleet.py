@@ -1,0 +1,71 @@
+"""Whole workers through the gateway: many of them, few connections, everything once; and an API that goes away."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from foliot.domain.ids import encode
+from foliot.domain.spec import Spec
+from foliot.worker.executor import Assignment, Executor
+from foliot.worker.process import WorkerOptions, WorkerProcess
+from worker.carrying import NewCarrier, through_http
+from worker.making import PATIENCE, eventually
+from world import World
+
+WORKERS = 50
+SERVED = 8 + 3 + 2
+"""Connections of the pool, of the gateway, of the submitter: what one API process has without any worker."""
+
+
+@asynccontextmanager
+async def fleet(new: NewCarrier, executor: Executor, count: int, **options: Any) -> AsyncIterator[None]:
+    stop, ready = asyncio.Event(), Counter[int]()
+
+    def executors(_: Spec) -> Executor:
+        return executor
+
+    settings = WorkerOptions(groups=("fn:noop",), **options)
+    tasks = [
+        asyncio.ensure_future(
+            WorkerProcess(new(1_000 + number), executors, settings).run(stop, partial(ready.update, [number]))
+        )
+        for number in range(count)
+    ]
+    try:
+        await eventually(lambda: len(ready) == count or any(task.done() for task in tasks))
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
+
+
+async def test_fifty_workers_use_no_connection_more_than_none_and_run_everything_once(world: World):
+    ran: Counter[str] = Counter()
+
+    async def execute(assignment: Assignment) -> None:
+        ran[encode("run", assignment.run.id)] += 1
+
+    async with through_http(world) as new, fleet(new, execute, WORKERS, concurrency=10):
+        ids = await world.submit(500)
+        await world.until("SELECT count(*) >= $1 FROM history", 500)
+        connections = await world.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        assert connections <= SERVED
+        assert await world.value("SELECT count(*) FROM worker WHERE state = 0") == WORKERS
+    assert ran == Counter(encode("run", number) for number in ids)
+    assert await world.value("SELECT count(DISTINCT run) FROM history") == 500
+    assert await world.value("SELECT count(DISTINCT worker) FROM history") > WORKERS / 2
+    assert await world.count("run") == await world.count("claim") == 0
+    assert await world.value("SELECT count(*) FROM worker WHERE state = 2") == WORKERS
+
+
+async def test_a_worker_that_is_told_to_stop_does_not_wait_for_work_any_longer(world: World):
+    async def execute(_: Assignment) -> None:
+        pass
+
+    async with through_http(world) as new, fleet(new, execute, 1):
+        await eventually(lambda: world.gateway._claims._polls)
+    assert world.gateway._claims._polls == {}
+    assert await world.value("SELECT state FROM worker") == 2
