@@ -132,7 +132,7 @@ async def test_a_tenant_is_weighed(lost: Shell, world: World, dsn: str):
 
 
 async def test_queues_of_a_worker_may_have_weights(lost: Shell):
-    parsed = EVERY[("worker",)].make_context("worker", ["--queue", "fast=3", "--queue", "bulk"])
+    parsed = EVERY[("worker", "serve")].make_context("serve", ["--queue", "fast=3", "--queue", "bulk"])
     assert parsed.params["queues"] == {"fast": 3, "bulk": 1}
     for queue in ("fast=0", "fast=1001", "fast=", "fast=many", "=3"):
         assert "NAME=WEIGHT" in await lost("worker", "--queue", queue, code=2)

@@ -54,7 +54,7 @@ async def test_a_worker_is_served_without_saying_so(
     assert wide.concurrency == 7
     assert (ranged.queues, ranged.processes) == ({"a": 1, "b": 1}, "1..8")
     assert three.processes == 3
-    assert [name for _, _, name in served] == [None, None, f"{shop}:other", shop]
+    assert [name for _, _, name, _ in served] == [None, None, f"{shop}:other", shop]
 
 
 async def test_how_many_processes_must_be_a_number_or_a_range(lost: Shell):

@@ -14,6 +14,7 @@ from foliot.cli.serve_scheduler import repeat
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.domain.spec import Spec
 from foliot.domain.states import State
+from foliot.domain.suspicion import deaths
 from foliot.sdk import Context
 from foliot.services.reap import Reaper
 from foliot.services.upkeep import Housekeeper
@@ -61,7 +62,7 @@ async def test_an_at_most_once_run_that_had_not_begun_comes_back_untouched(world
     await worker.die()
     assert await fleet.reap(worker.line) == Reaped(claims=1, returned=1, dead=0)
     (again,) = await (await world.worker()).claim()
-    assert (again.id, again.attempt, again.deaths) == (taken[0].id, 0, 0)
+    assert (again.id, again.attempt, deaths(again.deaths)) == (taken[0].id, 0, 0)
     assert await world.count("history") == 0
 
 
@@ -116,8 +117,8 @@ class Late:
 
     async def claim(self, spec: Spec) -> list[Claimed]:
         await self.world.submit(1, spec)
-        lanes = await self.carrier.register(["default"], ["fn:noop"])
-        return await self.carrier.claim(1, lanes, [0], 10)
+        lanes = list(await self.carrier.register(["default"], ["fn:noop"]))
+        return await self.carrier.claim(1, lanes, [0], 10, [10])
 
     async def lose(self) -> None:
         await self.carrier.leave()

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from burying import replay
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
-from foliot.domain.suspicion import CRASHES_ALLOWED
+from foliot.domain.suspicion import CRASHES_ALLOWED, Manner, manner
 from foliot.services import reap
 from foliot.services.reap import Reaper
 from foliot.store import fleet
@@ -66,10 +67,11 @@ async def test_a_run_that_kills_its_own_process_is_quarantined_the_third_time(wo
         lost = Outcome.again(Ending.LOST, "its process was killed by SIGSEGV", timedelta())
         assert await worker.conclude(taken, lost) == 1
         await world.promoter.run_once()
-    (letter,) = await world.sql("SELECT attempt, error FROM dead_letter")
+    (letter,) = await world.sql("SELECT id, attempt, error, error_class FROM dead_letter")
     assert letter["attempt"] == CRASHES_ALLOWED
     said = "it killed its process 3 times while running alone; the last time, its process was killed by SIGSEGV"
     assert letter["error"] == f"quarantined: {said}"
+    assert letter["error_class"] == "quarantined"
     endings = await world.sql("SELECT ending, state FROM history ORDER BY attempt")
     assert [tuple(row) for row in endings] == [
         (Ending.LOST, State.SCHEDULED),
@@ -77,6 +79,9 @@ async def test_a_run_that_kills_its_own_process_is_quarantined_the_third_time(wo
         (Ending.LOST, State.DEAD),
     ]
     assert await world.count("run") == 0
+    await replay(world, letter["id"])
+    (again,) = await worker.claim()
+    assert (manner(again.deaths), again.failures) == (Manner.ALONE, 0), "it goes on where it was, with all its retries"
 
 
 async def test_a_run_under_which_too_many_workers_died_becomes_a_dead_letter(world: World):

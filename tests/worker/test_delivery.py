@@ -11,6 +11,7 @@ import pytest
 from foliot.domain.outcome import Ending, Failure
 from foliot.domain.states import Event, State
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.fleet import Load
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.process import LeaseLost, WorkerOptions, WorkerProcess
 from foliot.worker.runner import Runner
@@ -271,9 +272,8 @@ async def test_a_worker_that_was_declared_dead_tells_what_it_did_before_it_ends(
             raise OUTAGE
         return await settle(batch)
 
-    async def die() -> bool:
+    async def die(load: Load) -> None:
         shift.carrier.is_dead = True
-        return False
 
     shift.carrier.settle = settle_at_last
     async with shift.work() as task:

@@ -171,6 +171,8 @@ class Runner:
         if self._going[id(assignment.run)].stopped is not None:
             return self._interrupted(assignment)
         match answer:
+            case Failure(ending=Ending.LOST | Ending.RELEASED) if assignment.spec.is_at_most_once:
+                return Outcome.unknown(f"begun, and {_storable(answer.error)}")
             case Failure():
                 return self._judge(assignment, answer)
             case Snoozed() if assignment.spec.is_at_most_once:

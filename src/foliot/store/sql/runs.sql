@@ -17,7 +17,7 @@ SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint
        NULL, NULL
   FROM timer t JOIN spec ON spec.id = t.spec WHERE t.tenant = $1 AND t.id = $2
 UNION ALL
-SELECT o.id, NULL, o.body, o.due_at, o.due_at, NULL, NULL, 0::smallint, 0, NULL, o.target, o.payload, NULL
+SELECT o.id, NULL, o.body, o.due_at, o.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, o.target, o.payload, NULL, NULL
   FROM outbox o WHERE o.tenant = $1 AND o.id = $2 AND o.refused IS NULL
 UNION ALL
 (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state, h.error,
@@ -77,8 +77,8 @@ SELECT * FROM (
         AND ($3::bigint IS NULL OR h.run = $3) AND (h.run, h.fence) < ($4, $5)
       ORDER BY h.run DESC, h.fence DESC LIMIT $6)
     UNION ALL
-    (SELECT l.run, l.job, l.attempt, 5, l.scheduled_at, l.started_at, l.recorded_at, l.worker, l.fence, NULL, l.ending,
-            l.error, l.recorded_at
+    (SELECT l.run, l.job, l.attempt, 5, l.scheduled_at, l.started_at, l.recorded_at, l.worker, l.fence, NULL, NULL,
+            l.ending, l.error, l.recorded_at
        FROM late_result l
       WHERE l.tenant = $1 AND ($2::bigint IS NULL OR l.job = $2) AND ($3::bigint IS NULL OR l.run = $3)
         AND (l.run, l.fence) < ($4, $5)
