@@ -49,12 +49,12 @@ async def test_a_worker_is_served_without_saying_so(
     await lost("worker", *words, "--concurrency", "7")
     await lost("worker", *words, f"{shop}:other", "--queue", "a", "--queue", "b", "--processes", "1..8")
     await lost("worker", *words, shop)
-    plain, wide, ranged, three = (app for app, _, _ in served)
+    plain, wide, ranged, three = (app for app, *_ in served)
     assert (plain.processes, plain.concurrency) == (1, 100)
     assert wide.concurrency == 7
     assert (ranged.queues, ranged.processes) == ({"a": 1, "b": 1}, "1..8")
     assert three.processes == 3
-    assert [name for _, _, name in served] == [None, None, f"{shop}:other", shop]
+    assert [name for _, _, name, _ in served] == [None, None, f"{shop}:other", shop]
 
 
 async def test_how_many_processes_must_be_a_number_or_a_range(lost: Shell):

@@ -1,5 +1,6 @@
 """Which way a worker takes to its work, and the keys that let it."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from cli.conftest import Shell
 from foliot.cli.compose import CannotStart
 from foliot.cli.home import introduce
 from foliot.cli.reaching import Reach, _dsn, gateway_of
+from foliot.cli.supervise import supervise
+from foliot.domain.scaling import Bounds
 from foliot.kit.settings import Settings, find_access
 from foliot.sdk import NotConfigured
 from foliot.services.tenants import Tenants
@@ -52,6 +55,14 @@ def test_who_knows_no_way_is_told_all_of_them(monkeypatch: pytest.MonkeyPatch, f
         assert way in refused.value.hint
     with pytest.raises(NotConfigured):
         gateway_of(Settings.read({}), Reach(gateway=True))
+
+
+async def test_how_many_processes_it_takes_cannot_be_found_out_without_the_database(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FOLIOT_KEY", KEY)
+    reach = Reach("https://foliot.example")
+    with pytest.raises(CannotStart, match="does not reach") as refused:
+        await supervise(Settings.read({}), Bounds(1, 4), reach, asyncio.Event())
+    assert "--processes 4" in refused.value.hint
 
 
 async def test_keys_serve_what_the_operator_says_and_nothing_else(lost: Shell, world: World, dsn: str):

@@ -108,8 +108,10 @@ async def test_polls_that_wait_are_served_by_one_claim_and_share_what_it_finds(
 
 async def test_each_gets_the_lowest_ranks_first_and_those_who_came_first_get_the_odd_one(world: World, remote: Hire):
     first, second = await remote(), await remote()
-    polls = [asyncio.ensure_future(each.claim(wait=20.0)) for each in (first, second)]
-    await waiting(world, 2)
+    polls = []
+    for count, each in enumerate((first, second), 1):
+        polls.append(asyncio.ensure_future(each.claim(wait=20.0)))
+        await waiting(world, count)
     ids = [encode("run", id_) for id_ in await world.submit(3)]
     world.gateway.wake()
     one, two = await asyncio.gather(*polls)
