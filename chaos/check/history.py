@@ -1,6 +1,7 @@
 """S11 and S12: what the product tells about a run is true, whole, and told to its owner alone."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from chaos.check.case import Case
 from chaos.check.facts import Run
@@ -59,12 +60,18 @@ def false_status(_: Case, run: Run) -> Iterator[Finding]:
                 yield _about(run, "S12", "label", "was told another scheduledAt than its row has", start.at)
 
 
+def _only_late(attempt: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
+    """Nobody knew that it had begun before its worker told, too late: the one that followed has its number."""
+    follows = (each for each in rows if each["fence"] > attempt["fence"] and each["attempt"] == attempt["attempt"])
+    return bool(attempt.get("lateResult")) and any(follows)
+
+
 def false_attempts(case: Case, run: Run) -> Iterator[Finding]:
     """S12: the attempts on record are not those that the ledger saw."""
     row, rows = run.row, run.attempts
     if row is None or row["finishedAt"] is None or (not rows and case.bounds.attempts != "all"):
         return
-    counted = sum(each["status"] not in _UNCOUNTED for each in rows)
+    counted = sum(each["status"] not in _UNCOUNTED and not _only_late(each, rows) for each in rows)
     if counted != row["attempts"]:
         yield _about(run, "S12", "count", f"counts {row['attempts']} attempts, and {counted} are on record")
     fences = {each["fence"] for each in rows}

@@ -145,7 +145,7 @@ async def test_a_late_run_that_is_over_is_found_though_its_id_is_much_younger(wo
     worker = await world.worker()
     while taken := await worker.claim():
         await worker.settle(taken)
-    told = await _told(world, job, limit=100)
+    told = [each for each in await _told(world, job, limit=100) if each.at <= instants[-1]]  # a minute may have passed
     assert [each.at for each in told] == instants
     assert {(each.status, each.run_status) for each in told} == {("fired", "completed")}
 
