@@ -23,12 +23,14 @@ settings.register_profile("foliot", deadline=None, suppress_health_check=[Health
 settings.load_profile("foliot")
 
 _SMALL = {"shared_buffers": "128MB", "max_connections": "100", "max_wal_size": "1GB", "min_wal_size": "80MB"}
+_ROOMY = 4 << 30
 _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    home = Path(tempfile.mkdtemp(prefix="foliot-test-"))
+    home = Path(tempfile.mkdtemp(prefix="foliot-test-", dir=_in_memory()))
+    home.chmod(0o755)  # so that the server's account gets there too
     # FOLIOT_POSTGRES_BIN runs the same tests on another version of the server.
     chosen = os.environ.get("FOLIOT_POSTGRES_BIN")
     binaries = find_binaries(Path(chosen)) if chosen else None
@@ -36,6 +38,12 @@ def server() -> Iterator[PostgresServer]:
         yield running
     shutil.rmtree(home.joinpath("postgres").resolve(), ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
+
+
+def _in_memory() -> str | None:
+    """A place where a disk that is slow to sync does not matter: every test copies a database, and drops it."""
+    memory = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder of its own there
+    return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY else None
 
 
 def with_name(dsn: str, name: str) -> str:
