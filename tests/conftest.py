@@ -42,7 +42,7 @@ def server() -> Iterator[PostgresServer]:
 
 def _in_memory() -> str | None:
     """A place where a disk that is slow to sync does not matter: every test copies a database, and drops it."""
-    memory = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder of its own there
+    memory = Path("/dev/shm")
     return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY else None
 
 
