@@ -135,6 +135,11 @@ _UNIQUE_OFF = Mutant(
             "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
             "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
         ),
+        Edit(
+            "store/sql/operations.sql",
+            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
+            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
+        ),
         Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n"),
     ),
     _SCHEDULERS,
