@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import asyncpg
@@ -221,11 +222,13 @@ def outage(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], A
         connection = await asyncpg.connect(dsn)
         with monkeypatch.context() as patch:
             patch.setattr(databases, "connect", refuse)
-            await connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND application_name = 'foliot'"
-            )
-            await asyncio.sleep(lasting.total_seconds())
+            until = monotonic() + lasting.total_seconds()
+            while monotonic() < until:  # again and again: one may have been on its way when the door was shut
+                await connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND application_name = 'foliot'"
+                )
+                await asyncio.sleep(0.05)
         await connection.close()
 
     return begin_and_end

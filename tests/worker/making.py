@@ -148,6 +148,9 @@ class MemoryCarrier:
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
         self._reach()
 
+    def hurry(self) -> None:
+        """Its claims never wait."""
+
     async def leave(self) -> None:
         self._reach()
 

@@ -11,7 +11,6 @@ from foliot.worker.executor import Assignment, Executor
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
-from foliot.worker.wary import Wary
 from worker.making import PATIENCE, Gate, MemoryCarrier, claimed, eventually, function_spec
 from world import World
 
@@ -23,8 +22,8 @@ class Station:
         self.carrier = MemoryCarrier(runs)
         self.settler = Settler(self.carrier, lambda _: None)
         self.runner = Runner(concurrency, self.settler.add, lambda: 0.5)
-        shares, wary = Shares({1: "default"}, {"default": 1}), Wary(self.carrier.note_started, lambda _: None)
-        self.claimer = Claimer(self.carrier, shares, lambda _: executor, self.runner, self.settler, concurrency, wary)
+        shares = Shares({1: "default"}, {"default": 1})
+        self.claimer = Claimer(self.carrier, shares, lambda _: executor, self.runner, self.settler, concurrency)
 
 
 async def test_slow_handlers_never_have_more_in_hand_than_run_at_once():

@@ -27,13 +27,23 @@ class Bench:
         self._passed = 0.0
         self.runner = Runner(concurrency, self.ended.append, lambda: 0.5, lambda: self._passed)
 
-    def add(self, executor: Executor, run: Claimed | None = None, **policy: Any) -> Claimed:
+    def add(self, executor: Executor, run: Claimed | None = None, *, alone: bool = False, **policy: Any) -> Claimed:
         run = run or claimed()
-        self.runner.add(run, function_spec(**policy), "report", executor)
+        self.runner.add(run, function_spec(**policy), "report", executor, alone=alone)
+        self._mark()
         return run
 
+    def _mark(self) -> None:
+        """As if the database had been told of what waits for that."""
+        marked = [run for run, _ in self.runner.to_mark()]
+        self.runner.noted(marked, {(run.id, run.fence) for run in marked})
+
+    def _is_idle(self) -> bool:
+        self._mark()
+        return not self.runner.going and not self.runner.waiting
+
     async def idle(self) -> None:
-        await eventually(lambda: not self.runner.going and not self.runner.waiting)
+        await eventually(self._is_idle)
 
     def pass_time(self, by: timedelta) -> list[tuple[Claimed, datetime]]:
         self._passed += by.total_seconds()
@@ -138,7 +148,7 @@ async def test_a_snooze_spends_nothing_and_a_rule_speaks_of_kinds(bench: Bench):
 async def test_few_run_alone_at_once_and_nobody_waits_for_them():
     bench, suspects, others = Bench(concurrency=10), Gate(), Gate()
     for _ in range(3 * ALONE_AT_ONCE):
-        bench.runner.add(claimed(deaths=2), function_spec(), "report", suspects.executor, alone=True)
+        bench.add(suspects.executor, claimed(deaths=2), alone=True)
     for _ in range(20):
         bench.add(others.executor)
     await eventually(lambda: len(others.begun) == 10 - ALONE_AT_ONCE)
@@ -154,7 +164,7 @@ async def test_few_run_alone_at_once_and_nobody_waits_for_them():
 async def test_suspects_that_wait_are_handed_back_too():
     bench, gate = Bench(), Gate()
     for _ in range(ALONE_AT_ONCE + 2):
-        bench.runner.add(claimed(deaths=2), function_spec(), "report", gate.executor, alone=True)
+        bench.add(gate.executor, claimed(deaths=2), alone=True)
     bench.runner.hand_back_waiting()
     assert [each.outcome.ending for each in bench.ended] == [Ending.RELEASED] * 2
     gate.opened.set()

@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 import foliot
-from foliot.domain.outcome import Failure
 from foliot.domain.retry import Backoff
 from foliot.store import fleet
-from foliot.worker.executor import Assignment
-from foliot.worker.wary import Wary
-from worker.making import PATIENCE, assignment, claimed, event, eventually, function_spec
+from foliot.store.dispatch import Settlement
+from foliot.worker.claimer import Claimer
+from foliot.worker.executor import Assignment, Executor
+from foliot.worker.runner import Runner
+from foliot.worker.settler import Settler
+from foliot.worker.shares import Shares
+from foliot.worker.starts import Starts
+from worker.making import Gate, MemoryCarrier, claimed, eventually, function_spec
 from world import World
 
 AT_ONCE = Backoff(initial=timedelta(0), max=timedelta(0))
@@ -61,71 +65,40 @@ async def test_a_run_that_kills_its_worker_at_once_is_quarantined_and_all_beside
     assert {row["run"] for row in await world.sql("SELECT run FROM history WHERE state = 4")} == set(innocent)
 
 
-async def test_marked_runs_are_noted_before_they_begin_and_together():
-    told: list[list[int]] = []
-    may_go, begun = asyncio.Event(), []
-
-    async def note(batch: list) -> None:
-        told.append([run.id for run, _ in batch])
-        await may_go.wait()
-
-    async def run(assignment: Assignment) -> Failure | None:
-        begun.append(assignment.run.id)
-        return None
-
-    wary = Wary(note, lambda _: None)
-    runs = [claimed(deaths=-1) for _ in range(5)]
-    going = []
-    for each in runs:
-        executor, is_alone = wary.executor(each, function_spec(), run)
-        assert not is_alone
-        going.append(asyncio.ensure_future(executor(assignment()._replace(run=each))))
-    await eventually(lambda: told)
-    assert begun == []
-    may_go.set()
-    await asyncio.gather(*going)
-    assert len(begun) == 5
-    assert told == [[run.id for run in runs]] or told == [[runs[0].id], [run.id for run in runs[1:]]]
+@pytest.mark.parametrize("mark", [-1, 1, 2])
+async def test_a_marked_run_begins_when_the_database_knows_and_only_if_it_is_still_ours(mark: int):
+    gate, carrier, ended = Gate(), MemoryCarrier(), list[Settlement]()
+    runner = Runner(10, ended.append, lambda: 0.5)
+    ours, theirs = claimed(deaths=mark), claimed(deaths=mark)
+    carrier.lost.add(theirs.id)
+    for run in (ours, theirs):
+        runner.add(run, function_spec(), "report", gate.executor)
+    assert await Starts(carrier, runner).run_once() == 2  # one statement for both
+    await eventually(lambda: gate.begun)
+    assert gate.begun == [ours.id]
+    assert [each.run.id for each in ended] == [theirs.id]
+    gate.opened.set()
+    await eventually(lambda: len(ended) == 2)
 
 
-async def test_a_note_that_was_cut_short_is_written_by_the_next_of_its_batch():
-    told: list[int] = []
-    may_go, entered = asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize(
+    ("name", "mark", "expected"), [("mine", 1, "usual"), ("mine", 2, "alone"), ("theirs", 2, "usual")]
+)
+async def test_only_suspects_whose_handler_can_harm_a_worker_run_alone(name: str, mark: int, expected: str):
+    ways: list[str] = []
 
-    async def note(batch: list) -> None:
-        told.append(len(batch))
-        if len(told) == 1:
-            await may_go.wait()
-        elif len(told) == 2:
-            entered.set()
-            await asyncio.Event().wait()
+    def executor(way: str) -> Executor:
+        async def execute(_: Assignment) -> None:
+            ways.append(way)
 
-    async def run(_: Assignment) -> Failure | None:
-        return None
+        return execute
 
-    wary = Wary(note, lambda _: None)
-    executor, _ = wary.executor(claimed(deaths=1), function_spec(), run)
-    first, second, third = (asyncio.ensure_future(executor(assignment())) for _ in range(3))
-    await asyncio.sleep(0)
-    may_go.set()
-    await event(entered)
-    second.cancel()
-    assert await asyncio.wait_for(asyncio.gather(first, third), PATIENCE) == [None, None]
-    assert told == [1, 2, 2]
-
-
-async def test_only_suspects_whose_handler_can_harm_a_worker_run_alone():
-    async def usual(_: Assignment) -> Failure | None:
-        return Failure("usual")
-
-    async def alone(_: Assignment) -> Failure | None:
-        return Failure("alone")
-
-    async def note(_: list) -> None:
-        pass
-
-    wary = Wary(note, lambda spec: alone if spec.handler.label == "mine" else None)
-    for name, mark, expected in (("mine", 1, "usual"), ("mine", 2, "alone"), ("theirs", 2, "usual")):
-        executor, is_alone = wary.executor(claimed(deaths=mark), function_spec(name), usual)
-        assert (await executor(assignment())).error == expected
-        assert is_alone == (expected == "alone")
+    carrier = MemoryCarrier([claimed(deaths=mark)], function_spec(name))
+    settler = Settler(carrier, lambda _: None)
+    runner = Runner(10, settler.add, lambda: 0.5)
+    shares, usual, alone = Shares({1: "default"}, {"default": 1}), executor("usual"), executor("alone")
+    suspicious = lambda spec: alone if spec.handler.label == "mine" else None  # noqa: E731
+    assert await Claimer(carrier, shares, lambda _: usual, runner, settler, 10, suspicious).run_once() == 1
+    await Starts(carrier, runner).run_once()
+    await eventually(lambda: ways)
+    assert ways == [expected]

@@ -6,8 +6,10 @@ from typing import Final
 
 import structlog
 
+from foliot.domain.ids import encode
 from foliot.domain.marks import Marks
 from foliot.domain.outcome import Outcome
+from foliot.domain.suspicion import Manner, manner
 from foliot.kit import telemetry
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.fleet import Load
@@ -17,7 +19,6 @@ from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Portion, Shares
-from foliot.worker.wary import Wary
 
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
@@ -49,14 +50,14 @@ class Claimer:
         runner: Runner,
         settler: Settler,
         concurrency: int,
-        wary: Wary,
+        alone: Executors = lambda _: None,
     ) -> None:
         self._carrier = carrier
         self._executors = executors
         self._runner = runner
         self._settler = settler
         self._concurrency = concurrency
-        self._wary = wary
+        self._alone = alone
         self._marks = Marks(shares.lanes)
         self._shares = shares
         self._specs: dict[int, tuple[StoredSpec, Executor | None]] = {}
@@ -145,9 +146,10 @@ class Claimer:
                     self._shun(stored)
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
-            if run.deaths:
-                executor, alone = self._wary.executor(run, stored.spec, executor)
-                self._runner.add(run, stored.spec, name, executor, alone=alone)
+            suspect = run.deaths and manner(run.deaths) is Manner.ALONE
+            if suspect and (alone := self._alone(stored.spec)) is not None:
+                log.warning("running alone what may kill workers", run=encode("run", run.id), deaths=run.deaths)
+                self._runner.add(run, stored.spec, name, alone, alone=True)
             else:
                 self._runner.add(run, stored.spec, name, executor)
         for lane, ranks in seen.items():

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +17,7 @@ from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
 from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
-from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.dispatch import Settlement
 from foliot.store.fleet import HEARTBEAT, LEASE
 from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
@@ -28,7 +28,6 @@ from foliot.worker.runner import BLINK, Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
 from foliot.worker.starts import Starts
-from foliot.worker.wary import Wary
 
 log = structlog.get_logger("worker")
 
@@ -117,7 +116,7 @@ class WorkerProcess:
                 self._runner,
                 self._settler,
                 self._options.concurrency,
-                Wary(self._note_first, self._alone),
+                self._alone,
             )
             ready()
             async with asyncio.TaskGroup() as group:
@@ -191,13 +190,6 @@ class WorkerProcess:
         while not self._done.is_set():
             await any_of(self._done, self._runner.something_to_mark, self._starts.something)
             await self._persist(self._starts.run_once, self._done)
-
-    async def _note_first(self, begun: list[tuple[Claimed, datetime]]) -> None:
-        async def note() -> int:
-            await self._carrier.note_started(begun)
-            return len(begun)
-
-        await self._persist(note, self._done)
 
     async def _beat(self, claimer: Claimer) -> None:
         while not self._done.is_set():

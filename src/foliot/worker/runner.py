@@ -75,7 +75,8 @@ class Runner:
         self._suspects: deque[Waiting] = deque()
         self._alone: set[int] = set()
         self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
-        # At-most-once, in a place of their own: they begin as soon as the database knows that they do.
+        # At-most-once runs, and those that were in the hands of a worker when it died (domain/suspicion.py), in a place
+        # of their own: they begin as soon as the database knows that they do.
         self._marking: dict[int, Waiting] = {}
         self.something_to_mark = asyncio.Event()
         self._held_until = float("inf")
@@ -114,7 +115,7 @@ class Runner:
             waiting = queue.popleft()
             if queue is self._suspects:
                 self._alone.add(id(waiting[0]))
-            if waiting[1].is_at_most_once:
+            if waiting[1].is_at_most_once or waiting[0].deaths:
                 self._marking[id(waiting[0])] = waiting
                 self.something_to_mark.set()
             else:
@@ -130,7 +131,7 @@ class Runner:
         self.busy.set()
 
     def to_mark(self) -> list[tuple[Claimed, datetime]]:
-        """At-most-once runs that may begin once the database has been told, and since when; until `noted` answers."""
+        """Runs that may begin once the database has been told, and since when; until `noted` answers."""
         self.something_to_mark.clear()
         now = self._wall()
         return [(run, now) for run, *_ in self._marking.values()]
@@ -270,6 +271,7 @@ class Runner:
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
         self._waiting.clear()
+        self._alone.difference_update(self._marking)
         self._marking.clear()
         self._suspects.clear()
         for going in self._going.values():

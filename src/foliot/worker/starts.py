@@ -1,4 +1,4 @@
-"""Tells the database which handlers begin: at-most-once ones before they do, the others when they take a while."""
+"""Tells the database which handlers begin: some before they do, the others when they take a while."""
 
 import asyncio
 from collections.abc import Sequence

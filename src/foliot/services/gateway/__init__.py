@@ -176,7 +176,7 @@ class Gateway:
             raise _no_such_worker()
 
     async def _check_lanes(self, bearer: Bearer, lanes: list[int]) -> None:
-        if unknown := {*lanes} - self._queues.keys():
+        if unknown := {lane for lane in lanes if lane not in self._queues}:
             self._queues |= await queues_of(self._database, sorted(unknown))
         for lane in lanes:
             if lane not in self._queues:

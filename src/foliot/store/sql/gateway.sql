@@ -52,8 +52,8 @@ SELECT touched.worker, touched.claimed_at, touched.id AS fence, taken.position::
   JOIN run ON run.id = taken.run AND run.fence < touched.id
 
 -- :name disown
--- The worker hung up before it could be told of this claim. Nobody's claim is taken back by the next reap; one that was
--- fetched again since (claimed_at) is somebody's. Worker 0 does not exist.
+-- The worker hung up before it could be told of this claim. Nobody's claim is concluded by who disowned it, or by the
+-- next reap if that died meanwhile; one that was fetched again since (claimed_at) is somebody's. Worker 0 does not exist.
 UPDATE claim SET worker = 0, number = id WHERE worker = $1 AND id = $2 AND claimed_at = $3 RETURNING id
 
 -- :name settle_for_many
