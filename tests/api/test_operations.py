@@ -1,5 +1,7 @@
 """Back-fills over the API: asked for, looked at, called off."""
 
+from datetime import datetime
+
 import pytest
 
 from api.calling import Answer, Caller, rows
@@ -36,7 +38,8 @@ async def test_a_backfill_is_accepted_and_its_progress_told(api: Caller, world: 
         await finish(world, duty)
     done = (await api.get(where)).json
     assert (done["status"], done["progress"]["succeeded"]) == ("completed", 10)
-    assert done["createdAt"] <= done["startedAt"] <= done["finishedAt"]
+    instants = [datetime.fromisoformat(done[name]) for name in ("createdAt", "startedAt", "finishedAt")]
+    assert instants == sorted(instants)
     assert "plan" not in done
 
 

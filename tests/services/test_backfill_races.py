@@ -11,7 +11,7 @@ from foliot.domain.outcome import Ending, Outcome
 from foliot.services.operate import Operator
 from foliot.store import operations
 from foliot.store.dispatch import reserve
-from world import World
+from world import PATIENCE, World
 
 
 async def test_two_who_hand_out_side_by_side_make_every_run_once(world: World):
@@ -39,7 +39,7 @@ async def test_an_operation_that_another_one_serves_is_left_to_it(world: World):
     operation = await begin(world, await daily(world))
     async with backfiller(world) as duty, world.database.transaction() as rival:
         assert await operations.lock_unfinished(rival, 0, 10) == [operation]
-        assert await asyncio.wait_for(duty.run_once(), 5) == 0  # neither waits nor feeds
+        assert await asyncio.wait_for(duty.run_once(), PATIENCE) == 0  # neither waits nor feeds
         assert await world.count("run") == 0
 
 
@@ -186,7 +186,7 @@ async def test_a_job_in_mid_edit_is_left_for_later_and_others_are_fed(world: Wor
         await begin(world, job)
     async with backfiller(world) as duty, world.database.transaction() as owner:
         await owner.fetch("SELECT FROM job WHERE id = $1 FOR UPDATE", busy)
-        await asyncio.wait_for(duty.run_once(), 5)
+        await asyncio.wait_for(duty.run_once(), PATIENCE)
         assert {row["job"] for row in await world.sql("SELECT job FROM run WHERE id > 0")} == {free}
     await getattr(world.control, verb)(world.tenant, busy)
     async with backfiller(world) as duty:

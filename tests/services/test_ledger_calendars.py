@@ -31,12 +31,13 @@ class Past(NamedTuple):
 async def _past_job(world: World, first: float, last: float, rule: str = "skip", *, ago: int = 10) -> Past:
     """Its calendar is closed from `first` to `last` hours after its beginning; nothing has been fired."""
     now = await world.value("SELECT clock_timestamp()")
-    begin = (now - ago * HOUR).replace(minute=0, second=0, microsecond=0)
+    begin = (now - ago * HOUR - HOUR / 2).replace(microsecond=0)  # no hour comes up while a test looks
     window = {"from": (begin + first * HOUR).isoformat(), "until": (begin + last * HOUR).isoformat()}
     await put_calendar(world, "our-secret-days", blackouts=[window])
     calendar = {"name": "our-secret-days", "rule": rule}
     catch_up = {"mode": "all", "window": "P2D"}
-    made = await job_on_calendar(world, every="PT1H", overlap="allow", catchUp=catch_up, calendar=calendar)
+    timing = {"every": "PT1H", "scheduleAt": begin.isoformat(), "catchUp": catch_up, "calendar": calendar}
+    made = await job_on_calendar(world, **timing, overlap="allow")
     (row,) = await world.sql("SELECT key, digest, body FROM schedule, calendar_body")
     recurrence = parse_key(row["key"], {row["digest"]: Calendar.parse(row["body"])})
     await world.sql("UPDATE subscription SET after = $1", begin)

@@ -11,9 +11,9 @@ from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import Load, Standing
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Assignment, Executor
+from world import PATIENCE
 
 NOW = datetime(2026, 11, 15, 20, 16, 25, tzinfo=UTC)
-PATIENCE = 10.0
 _NUMBERS = itertools.count(1)
 
 
