@@ -5,7 +5,8 @@ from datetime import datetime
 import pytest
 
 from api.calling import Answer, Caller, rows
-from filling import backfiller, finish, settle_down
+from filling import finish
+from operating import operator, settle_down
 from world import World
 
 JANUARY = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-10T00:00:00Z"}
@@ -29,7 +30,7 @@ async def test_a_backfill_is_accepted_and_its_progress_told(api: Caller, world: 
     assert answer.json["operationId"].startswith("op_")
     assert (answer.json["kind"], answer.json["name"], answer.json["jobId"]) == ("backfill", "mend january", job)
     assert answer.json["arguments"] == {**JANUARY, "concurrency": 4, "order": "oldest", "reprocess": "none"}
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         progress = (await api.get(where)).json["progress"]
         assert progress == {
