@@ -11,7 +11,7 @@ from foliot.domain.errors import Forbidden, NotFound, Unavailable
 from foliot.domain.ids import decode, encode
 from foliot.kit.signals import READY
 from foliot.kit.telemetry import GATEWAY_CLAIMS
-from foliot.services.gateway import Bearer, claims
+from foliot.services.gateway import Bearer, claims, desks
 from foliot.store.gateway import disown
 from foliot.wire.work import (
     ClaimAnswer,
@@ -87,7 +87,7 @@ async def test_polls_that_wait_are_served_by_one_claim_and_share_what_it_finds(
     world: World, remote: Hire, monkeypatch: pytest.MonkeyPatch
 ):
     for name in ("SHORTEST_REST", "LONGEST_REST"):
-        monkeypatch.setattr(claims, name, 60.0)  # nobody looks by himself
+        monkeypatch.setattr(desks, name, 60.0)  # nobody looks by himself
     workers = [await remote() for _ in range(5)]
     polls = [asyncio.ensure_future(each.claim(wait=20.0)) for each in workers]
     await waiting(world, 5)
