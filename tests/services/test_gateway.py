@@ -74,7 +74,7 @@ async def waiting(world: World, count: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             polls = [poll for desk in desks.values() for poll in desk.waiting]
-            if len(polls) == count and any(poll.tried.done() for poll in polls):
+            if len(polls) == count and any(poll.was_tried for poll in polls):
                 return
             await asyncio.sleep(0.001)
 

@@ -1,12 +1,17 @@
 """Work for workers that have only a URL and a key: what many of them ask is done for all of them at once."""
 
+import asyncio
 from collections.abc import Callable
 
+import msgspec
+
+from foliot.domain.errors import InvalidField
 from foliot.kit.clock import Steady, steady
 from foliot.kit.tasks import background
 from foliot.services.gateway.claims import Claims
 from foliot.services.gateway.leases import Leases
 from foliot.services.gateway.membership import Bearer, Membership, worker_number
+from foliot.services.gateway.news import News
 from foliot.services.gateway.reaching import reaching
 from foliot.services.gateway.settlements import Settlements, settling_of
 from foliot.services.gateway.taking import Gone, Taking
@@ -39,11 +44,12 @@ class Gateway:
         self._taking = Taking(self._claims, teller, self._claim_line, self._settle_line, hint)
         self._settlements = Settlements(self._settle_line)
         self._leases = Leases(self._lease_line, self._settle_line)
+        self._news = News(self._lease_line, self._claims)
 
     async def run(self) -> None:
         """Serve until cancelled. One task of this must run for calls to be answered."""
         try:
-            beside = (self._settlements, self._leases, self._membership, self._taking)
+            beside = (self._settlements, self._leases, self._membership, self._taking, self._news)
             async with background(*(each.run() for each in beside)):
                 await self._claims.run()
         finally:
@@ -53,6 +59,10 @@ class Gateway:
     def wake(self) -> None:
         """There may be work."""
         self._claims.wake()
+
+    def hear(self) -> None:
+        """Something changed about workers or queues."""
+        self._news.hear()
 
     def dismiss(self) -> None:
         """Let nobody wait any longer: this process is about to end."""
@@ -72,7 +82,8 @@ class Gateway:
                 standing = None
             if standing is None:
                 return HeartbeatAnswer(alive=False, lanes=lanes, lost=lost)
-            return HeartbeatAnswer(True, lanes, lost, standing.draining, sorted(standing.paused))
+            astray = body.known is not None and standing.is_astray
+            return HeartbeatAnswer(True, lanes, lost, standing.draining, sorted(standing.paused), astray)
 
     async def claim(self, bearer: Bearer, body: ClaimBody, gone: Gone) -> ClaimAnswer:
         """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""
@@ -82,6 +93,8 @@ class Gateway:
             if body.known is not None:
                 return await self._taking.strays(worker, body.known)
             await self._membership.check_lanes(bearer, body.lanes)
+            if body.settle is not None:
+                return await self._settle_and_claim(worker, body, body.settle, gone)
             return await self._taking.take(worker, body, gone)
 
     async def settle(self, bearer: Bearer, body: SettleBody) -> SettleAnswer:
@@ -89,3 +102,15 @@ class Gateway:
             worker = worker_number(body.worker)
             await self._membership.check_owner(bearer, worker)
             return await self._settlements.settle(settling_of(worker, body))
+
+    async def _settle_and_claim(self, worker: int, body: ClaimBody, ended: SettleBody, gone: Gone) -> ClaimAnswer:
+        """Both at once. If one fails so does the call, to be repeated in parts: what was done is found again."""
+        if ended.worker != body.worker:
+            raise InvalidField("settle.worker", "is another than the one that claims", "call for each by itself")
+        settling = settling_of(worker, ended)
+        claiming = asyncio.ensure_future(self._taking.take_at_once(worker, body, gone))
+        try:
+            settled = await self._settlements.settle(settling)
+            return msgspec.structs.replace(await claiming, settled=settled)
+        finally:
+            claiming.cancel()

@@ -1,7 +1,7 @@
 """Waiting polls of remote workers: those that want the same lanes are served by one claim for all of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from itertools import groupby
@@ -48,14 +48,14 @@ class Claims:
         if not self._is_open:
             poll.answer([])
             return poll
-        if (former := self._polls.get(want.worker)) and self.withdraw(former):
-            former.answer([])
+        if former := self._polls.get(want.worker):
+            self.withdraw(former)
         if len(self._polls) >= MOST_WAITING:
             hint = "it comes back by itself; start another API process for so many"
             raise Unavailable("too many workers wait for work here", hint)
         self._polls[want.worker] = poll
         poll.done.add_done_callback(lambda _: self._leave(poll))
-        self._desk(frozenset(portions)).waiting[poll] = None
+        self._desk(poll.lanes).waiting[poll] = None
         self._stir.set()
         telemetry.GATEWAY_WAITING.set(len(self._polls))
         return poll
@@ -64,15 +64,38 @@ class Claims:
         """Whether this is the last claim of its worker that was answered with runs here, asked for once more."""
         return self._answered.get(want.worker) == want.number
 
-    def withdraw(self, poll: Poll) -> bool:
-        """Leave the line; false if a claim for this poll is under way, whose end answers it, or done."""
-        desk = self._desks.get(frozenset(poll.portions))
+    def is_free(self, lanes: frozenset[int]) -> bool:
+        """Whether who asks for these lanes now would be the first in line, and served at once."""
+        desk = self._desks.get(lanes)
+        return desk is None or (not desk.waiting and desk.due <= self._clock())
+
+    def withdraw(self, poll: Poll) -> None:
+        """Have it answered: at once with nothing, or by the end of the claim that is under way for it."""
+        desk = self._desks.get(poll.lanes)
         if desk is None or poll not in desk.waiting:
             poll.is_leaving = True
-            return False
-        del desk.waiting[poll]
-        self._leave(poll)
-        return True
+        else:
+            del desk.waiting[poll]
+            poll.answer([])
+
+    def hurry(self, poll: Poll) -> None:
+        """Have it wait no longer than for one try."""
+        if poll.was_tried:
+            self.withdraw(poll)
+        else:
+            poll.is_leaving = True
+
+    @property
+    def workers(self) -> list[int]:
+        """Those who wait here."""
+        return [*self._polls]
+
+    def tell(self, workers: Iterable[int]) -> None:
+        """Answer these at once, if they still wait: there are news for them."""
+        for worker in workers:
+            if poll := self._polls.get(worker):
+                poll.has_news = True
+                self.withdraw(poll)
 
     def wake(self) -> None:
         """There may be work for anybody."""
@@ -84,8 +107,7 @@ class Claims:
         """Answer everybody who waits, now and from now on: this process is about to end."""
         self._is_open = False
         for poll in [*self._polls.values()]:
-            if self.withdraw(poll):
-                poll.answer([])
+            self.withdraw(poll)
 
     async def run(self) -> None:
         """Claim for whoever waits, until cancelled."""
@@ -125,7 +147,7 @@ class Claims:
 
     async def _serve(self, desk: Desk) -> None:
         polls = desk.take()
-        owners = share([poll.want.most for poll in polls], MOST_POPPED)
+        owners = share([poll.want.most for poll in polls], MOST_POPPED, desk.together(self._clock()))
         try:
             rows = await self._claim(desk, polls, owners)
             lanes = await self._learn(rows) if rows else {}

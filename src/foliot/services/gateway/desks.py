@@ -5,13 +5,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from foliot.domain.marks import Marks
+from foliot.domain.pace import Pace
 from foliot.store.database import Row
 from foliot.store.gateway import Scan, Want
 
 MOST_POPPED: Final = 2_000
 """Runs in one statement, of all workers together."""
 SHORTEST_REST: Final = 0.001
+BUSY_REST: Final = 0.004
+"""Between two claims that found less than was wanted, the longer the more comes: five runs in one answer cost little
+more than one, in the database, here, and at the worker."""
+BUSY: Final = 10_000
+"""Runs a second at which the rest is that long."""
 LONGEST_REST: Final = 0.5
+TOGETHER: Final = 0.01
+"""Seconds' worth of runs, as they come of late, that go to one worker before the next gets any. With single runs in
+turns, 500 workers that wait would make an answer of each."""
 
 
 class Poll:
@@ -21,11 +30,12 @@ class Poll:
         """`portions`: lanes in the order in which they are wanted, and how many runs each may give."""
         self.want = want
         self.portions = portions
-        loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[list[Row]] = loop.create_future()
-        self.tried: asyncio.Future[None] = loop.create_future()
-        """Done once a claim found nothing for it: even who does not want to wait gets one try."""
+        self.lanes = frozenset(portions)
+        self.done: asyncio.Future[list[Row]] = asyncio.get_running_loop().create_future()
+        self.was_tried = False
+        """Whether a claim found nothing for it: even who does not want to wait gets one try."""
         self.is_leaving = False
+        self.has_news = False
 
     def answer(self, rows: list[Row]) -> None:
         if not self.done.done():
@@ -45,6 +55,7 @@ class Desk:
         self.waiting: dict[Poll, None] = {}
         self.due = float("-inf")
         self._rest = SHORTEST_REST
+        self._pace = Pace()
 
     def take(self) -> list[Poll]:
         """Those who came first, until enough is wanted for one statement."""
@@ -63,15 +74,20 @@ class Desk:
         """They got nothing, and keep their place before those who came since, unless they want to leave."""
         self.waiting = {**{poll: None for poll in polls if not poll.is_leaving}, **self.waiting}
         for poll in polls:
+            poll.was_tried = True
             if poll.is_leaving:
                 poll.answer([])
-            elif not poll.tried.done():
-                poll.tried.set_result(None)
 
     def served(self, now: float, *, found: int, wanted: int) -> None:
         """Next in turn, or to rest if there was less than wanted: the longer the longer nothing comes."""
-        self._rest = SHORTEST_REST if found else min(2 * self._rest, LONGEST_REST)
+        self._pace.saw(now, found)
+        busy = min(1.0, self._pace.a_second(now) / BUSY) * BUSY_REST
+        self._rest = max(SHORTEST_REST, busy) if found else min(2 * self._rest, LONGEST_REST)
         self.due = now if found >= wanted else now + self._rest
+
+    def together(self, now: float) -> int:
+        """How many runs a poll gets at once, before it is the next one's turn."""
+        return max(1, int(self._pace.a_second(now) * TOGETHER))
 
     def scan(self, polls: Sequence[Poll], now: float) -> Scan:
         """Lanes in the order that the first in line asked for: each worker begins with another one each time."""

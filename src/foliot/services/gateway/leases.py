@@ -51,7 +51,7 @@ class Leases:
         """How each stands; none for those that are dead."""
         latest: dict[int, Beat] = {}
         for beat in beats:
-            if beat.running or beat.worker not in latest:
+            if beat.running or beat.known or beat.worker not in latest:
                 latest[beat.worker] = beat
         alive = await beat_for_many(self._line, list(latest.values()))
         return [alive.get(beat.worker) for beat in beats]
@@ -63,11 +63,12 @@ class Leases:
 
 
 def _in_hand(worker: int, body: Heartbeat) -> Beat:
+    known = body.known or ()
     if body.load is None:
-        return Beat(worker)
+        return Beat(worker, known=known)
     if not same_length(body.load, "running", "rate"):
         raise InvalidField("load", "its columns differ in length", "one entry for each lane in both")
-    return Beat(worker, body.load.running, body.load.rate)
+    return Beat(worker, body.load.running, body.load.rate, known)
 
 
 def _begun(worker: int, body: Heartbeat) -> list[Begun]:

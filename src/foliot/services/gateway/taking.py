@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from foliot.domain.errors import InvalidField
 from foliot.domain.outcome import Outcome
 from foliot.kit.joined import Joined
 from foliot.kit.signals import READY
 from foliot.services.gateway.claims import Claims
-from foliot.services.gateway.telling import NOTHING, Teller
+from foliot.services.gateway.desks import Poll
+from foliot.services.gateway.telling import NEWS, NOTHING, Teller
 from foliot.store.database import Line, Row
 from foliot.store.dispatch import Claimed, Settlement, conclude, forget
 from foliot.store.gateway import NOBODY, Want, disown, fetch_again, strays_for_many
@@ -43,24 +44,28 @@ class Taking:
         """Wait for work. What a worker cannot be told of, because it has hung up, is handed back."""
         if not body.most or not body.lanes:
             return NOTHING
-        return self._teller.tell(await self._wait(Want(worker, body.number, body.most), body, gone))
+        want = Want(worker, body.number, body.most)
+        if self._claims.has_answered(want):
+            again = await fetch_again(self._line, want.worker, want.number)
+            await self._teller.learn(again)
+            return self._teller.tell(again)
+        poll = self._claims.ask(want, _portions(body))
+        rows = await self._wait(poll, body.wait, gone)
+        return NEWS if poll.has_news and not rows else self._teller.tell(rows)
+
+    async def take_at_once(self, worker: int, body: ClaimBody, gone: Gone) -> ClaimAnswer:
+        """Nothing, unless nobody else waits for the same: others are not overtaken, and the answer is not delayed."""
+        return await self.take(worker, body, gone) if self._claims.is_free(frozenset(body.lanes)) else NOTHING
 
     async def strays(self, worker: int, known: list[int]) -> ClaimAnswer:
         """What stands in the worker's name besides the claims that it knows."""
         return self._teller.tell(await self._strays(_Known(worker, known)))
 
-    async def _wait(self, want: Want, body: ClaimBody, gone: Gone) -> list[Row]:
-        if self._claims.has_answered(want):
-            again = await fetch_again(self._line, want.worker, want.number)
-            await self._teller.learn(again)
-            return again
-        poll = self._claims.ask(want, _portions(body))
+    async def _wait(self, poll: Poll, seconds: float, gone: Gone) -> list[Row]:
+        patience = asyncio.get_running_loop().call_later(seconds, self._claims.hurry, poll)
         hung_up = asyncio.ensure_future(gone())
+        hung_up.add_done_callback(lambda _: self._claims.withdraw(poll))
         try:
-            await _first_of(poll.done, hung_up, within=body.wait)
-            await _first_of(poll.done, poll.tried, hung_up)
-            if not poll.done.done() and self._claims.withdraw(poll):
-                return []
             rows = await poll.done
             if rows and hung_up.done():
                 await self._hand_back(rows)
@@ -68,6 +73,7 @@ class Taking:
             return rows
         finally:
             self._claims.withdraw(poll)
+            patience.cancel()
             hung_up.cancel()
 
     async def _hand_back(self, rows: list[Row]) -> None:
@@ -92,7 +98,3 @@ def _portions(body: ClaimBody) -> dict[int, int]:
     if body.portions and not same_length(body, "lanes", "portions"):
         raise InvalidField("portions", "are not as many as lanes", "one for each lane, or none at all")
     return dict(zip(body.lanes, body.portions or [body.most] * len(body.lanes), strict=True))
-
-
-async def _first_of(*futures: "asyncio.Future[Any]", within: float | None = None) -> None:
-    await asyncio.wait(futures, timeout=within, return_when=asyncio.FIRST_COMPLETED)

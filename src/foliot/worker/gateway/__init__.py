@@ -29,6 +29,7 @@ from foliot.wire.work import (
 )
 from foliot.worker.gateway.calls import BEAT_PATIENCE, PATIENCE, Calls, Unknown, open_gateway_session
 from foliot.worker.gateway.columns import claimed, in_columns, in_full, key
+from foliot.worker.gateway.together import Together
 
 __all__ = ["HttpCarrier", "open_gateway_session"]
 
@@ -40,12 +41,15 @@ class HttpCarrier:
         self, session: aiohttp.ClientSession, access: Access, worker: int, name: str, about: About = UNTOLD
     ) -> None:
         self._post = Calls(session, access).post
+        self._together = Together(self._post)
         self._worker = encode("wrk", worker)
         self._name = name
         self._about = about
         self._lanes: list[int] = []
         self._paused: frozenset[int] = frozenset()
         self._is_hurried = False
+        self._is_astray = False
+        self._news: Callable[[], None] = lambda: None
         self._hang_up = asyncio.Event()
         self._specs: dict[int, StoredSpec] = {}
         self._names: dict[int, str] = {}
@@ -70,22 +74,41 @@ class HttpCarrier:
         wait = 0.0 if self._is_hurried else LONGEST_WAIT
         self._hang_up.clear()
         body = ClaimBody(self._worker, number, list(lanes), [min(each, most) for each in portions], most, wait)
-        asking = asyncio.ensure_future(self._post("claim", body, ClaimAnswer, wait + PATIENCE))
+        try:
+            answer = await self._together.claim(body)
+            if answer is None or not answer.runs.fence:
+                answer = await self._wait(body)
+        except BaseException:
+            self._is_astray = True  # it may have happened all the same
+            raise
+        if answer is None:
+            return []
+        if answer.news:
+            self._news()
+        return self._took(answer)
+
+    async def _wait(self, body: ClaimBody) -> ClaimAnswer | None:
+        """None if we hung up: what the gateway takes for us from then on it hands back."""
+        asking = asyncio.ensure_future(self._post("claim", body, ClaimAnswer, body.wait + PATIENCE))
         hanging_up = asyncio.ensure_future(self._hang_up.wait())
         try:
-            if wait:
+            if body.wait:
                 await asyncio.wait([asking, hanging_up], return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done():
-                    return []  # hung up: what the gateway takes for us from now on it hands back
-            return self._took(await asking)
+                    return None
+            return await asking
         finally:
             for task in (asking, hanging_up):
                 task.cancel()
             await asyncio.gather(asking, hanging_up, return_exceptions=True)
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
-        body = ClaimBody(self._worker, known=list(known))
-        return self._took(await self._post("claim", body, ClaimAnswer))
+        """Asked for only if there may be some: a claim went wrong, or a heartbeat heard of them."""
+        if not self._is_astray:
+            return []
+        answer = await self._post("claim", ClaimBody(self._worker, known=list(known)), ClaimAnswer)
+        self._is_astray = False
+        return self._took(answer)
 
     async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]:
         return {number: self._specs[number] for number in ids}
@@ -99,7 +122,7 @@ class HttpCarrier:
         successes = [each for each in batch if each.outcome == SUCCEEDED]
         others = [in_full(each) for each in batch if each.outcome != SUCCEEDED]
         body = SettleBody(self._worker, in_columns(successes), others, forget=over)
-        answer = await self._post("settle", body, SettleAnswer)
+        answer = await self._together.settle(body)
         lost = {*map(key, answer.lost)}
         if answer.uncovered:
             lost |= await self._doubt(successes, {*map(key, answer.uncovered)})
@@ -138,17 +161,19 @@ class HttpCarrier:
         running, rate = load
         told = InHand([running.get(lane, 0) for lane in self._lanes], [rate.get(lane, 0.0) for lane in self._lanes])
         try:
-            answer = await self._beat(Heartbeat(self._worker, load=told))
+            answer = await self._beat(Heartbeat(self._worker, load=told, known=[*self._left]))
         except Unknown:
             return None
+        self._is_astray |= answer.astray
         paused = frozenset(answer.paused)
         if paused != self._paused:
             self._paused = paused
             self._hang_up.set()  # a claim that waits asks for the lanes that were open when it began
         return Standing(answer.draining, paused) if answer.alive else None
 
-    async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
-        """Claims wait at the gateway, which listens; news come with heartbeats."""
+    async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:  # noqa: ARG002
+        """Claims wait at the gateway, which listens: for work, and for news."""
+        self._news = news
 
     def hurry(self) -> None:
         self._is_hurried = True
