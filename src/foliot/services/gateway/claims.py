@@ -65,9 +65,9 @@ class Claims:
         return self._answered.get(want.worker) == want.number
 
     def is_free(self, lanes: frozenset[int]) -> bool:
-        """Whether who asks for these lanes now would be the first in line, and served at once."""
+        """Whether who asks for these lanes now is served by the next claim, which is not put off."""
         desk = self._desks.get(lanes)
-        return desk is None or (not desk.waiting and desk.due <= self._clock())
+        return desk is None or desk.is_free(self._clock())
 
     def withdraw(self, poll: Poll) -> None:
         """Have it answered: at once with nothing, or by the end of the claim that is under way for it."""

@@ -56,6 +56,7 @@ class Desk:
         self.due = float("-inf")
         self._rest = SHORTEST_REST
         self._pace = Pace()
+        self._reach = 1
 
     def take(self) -> list[Poll]:
         """Those who came first, until enough is wanted for one statement."""
@@ -68,7 +69,12 @@ class Desk:
             wanted += poll.want.most
         for poll in taken:
             del self.waiting[poll]
+        self._reach = len(taken)
         return taken
+
+    def is_free(self, now: float) -> bool:
+        """Whether who comes now is served by the next claim, which is not put off."""
+        return self.due <= now and len(self.waiting) < self._reach
 
     def put_back(self, polls: Sequence[Poll]) -> None:
         """They got nothing, and keep their place before those who came since, unless they want to leave."""

@@ -54,7 +54,7 @@ class Taking:
         return NEWS if poll.has_news and not rows else self._teller.tell(rows)
 
     async def take_at_once(self, worker: int, body: ClaimBody, gone: Gone) -> ClaimAnswer:
-        """Nothing, unless nobody else waits for the same: others are not overtaken, and the answer is not delayed."""
+        """Nothing, unless the next claim serves this worker: nobody is overtaken, and the answer is not delayed."""
         return await self.take(worker, body, gone) if self._claims.is_free(frozenset(body.lanes)) else NOTHING
 
     async def strays(self, worker: int, known: list[int]) -> ClaimAnswer:

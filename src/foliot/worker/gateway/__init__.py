@@ -50,7 +50,8 @@ class HttpCarrier:
         self._is_hurried = False
         self._is_astray = False
         self._news: Callable[[], None] = lambda: None
-        self._hang_up = asyncio.Event()
+        self._line: asyncio.Timeout | None = None
+        self._hang_ups = 0
         self._specs: dict[int, StoredSpec] = {}
         self._names: dict[int, str] = {}
         self._left: Counter[int] = Counter()
@@ -72,11 +73,11 @@ class HttpCarrier:
         portions: Sequence[int],
     ) -> list[Claimed]:
         wait = 0.0 if self._is_hurried else LONGEST_WAIT
-        self._hang_up.clear()
         body = ClaimBody(self._worker, number, list(lanes), [min(each, most) for each in portions], most, wait)
+        hang_ups = self._hang_ups
         try:
             answer = await self._together.claim(body)
-            if answer is None or not answer.runs.fence:
+            if (answer is None or not answer.runs.fence) and hang_ups == self._hang_ups:
                 answer = await self._wait(body)
         except BaseException:
             self._is_astray = True  # it may have happened all the same
@@ -89,18 +90,21 @@ class HttpCarrier:
 
     async def _wait(self, body: ClaimBody) -> ClaimAnswer | None:
         """None if we hung up: what the gateway takes for us from then on it hands back."""
-        asking = asyncio.ensure_future(self._post("claim", body, ClaimAnswer, body.wait + PATIENCE))
-        hanging_up = asyncio.ensure_future(self._hang_up.wait())
         try:
-            if body.wait:
-                await asyncio.wait([asking, hanging_up], return_when=asyncio.FIRST_COMPLETED)
-                if not asking.done():
-                    return None
-            return await asking
+            async with asyncio.timeout(None) as self._line:
+                return await self._post("claim", body, ClaimAnswer, body.wait + PATIENCE)
+        except TimeoutError:
+            self._is_astray = True  # the answer may have been here already, unread
+            return None
         finally:
-            for task in (asking, hanging_up):
-                task.cancel()
-            await asyncio.gather(asking, hanging_up, return_exceptions=True)
+            self._line = None
+
+    def _hang_up(self) -> None:
+        """Have a claim that waits, or is about to, come back at once."""
+        self._hang_ups += 1
+        line, self._line = self._line, None
+        if line is not None:
+            line.reschedule(asyncio.get_running_loop().time())
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
         """Asked for only if there may be some: a claim went wrong, or a heartbeat heard of them."""
@@ -168,7 +172,7 @@ class HttpCarrier:
         paused = frozenset(answer.paused)
         if paused != self._paused:
             self._paused = paused
-            self._hang_up.set()  # a claim that waits asks for the lanes that were open when it began
+            self._hang_up()  # a claim that waits asks for the lanes that were open when it began
         return Standing(answer.draining, paused) if answer.alive else None
 
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:  # noqa: ARG002
@@ -177,7 +181,7 @@ class HttpCarrier:
 
     def hurry(self) -> None:
         self._is_hurried = True
-        self._hang_up.set()
+        self._hang_up()
 
     async def leave(self) -> None:
         with suppress(Unknown):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from foliot.domain.ids import decode, encode
+from foliot.domain.ids import decode, decode_all, encode
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.wire.work import Ended, RunColumns, RunRef, Succeeded
 
@@ -14,7 +14,7 @@ def claimed(runs: RunColumns) -> Iterable[Claimed]:
         Claimed,
         runs.fence,
         runs.position,
-        [decode("run", run) for run in runs.run_id],
+        decode_all("run", runs.run_id),
         [0] * len(runs.fence),  # ranks are the gateway's business
         runs.tenant,
         runs.spec,
