@@ -35,7 +35,7 @@ def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     except UnicodeDecodeError as error:
         raise InvalidField("body", f"is not UTF-8 (byte {error.start})", "encode it as UTF-8") from None
     _refuse_depth(raw)
-    if len(raw) <= SMALL and _may_repeat(raw, _names(decoder.type)):
+    if len(raw) <= SMALL and _may_repeat(raw, _names(decoder)):
         _refuse_repeats(raw)
     return body
 
@@ -64,9 +64,12 @@ def read_query(request: Request, type_: Any) -> Any:
 
 
 @cache
-def _names(type_: Any) -> tuple[bytes, ...]:
+def _names(decoder: "msgspec.json.Decoder[Any]") -> tuple[bytes, ...]:
     """The names that such a body can have, as they stand in it; none if it is not known which."""
-    if not isinstance(type_, msgspec.structs.StructMeta) or not type_.__struct_config__.forbid_unknown_fields:
+    type_ = decoder.type
+    if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
+        return ()
+    if not type_.__struct_config__.forbid_unknown_fields:
         return ()
     return tuple(msgspec.json.encode(field.encode_name) for field in msgspec.structs.fields(type_))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from foliot.domain.marks import Marks
-from foliot.domain.pace import Pace
+from foliot.domain.rate import Rate
 from foliot.store.database import Row
 from foliot.store.gateway import Scan, Want
 
@@ -55,7 +55,7 @@ class Desk:
         self.waiting: dict[Poll, None] = {}
         self.due = float("-inf")
         self._rest = SHORTEST_REST
-        self._pace = Pace()
+        self._rate = Rate()
         self._reach = 1
 
     def take(self) -> list[Poll]:
@@ -86,14 +86,14 @@ class Desk:
 
     def served(self, now: float, *, found: int, wanted: int) -> None:
         """Next in turn, or to rest if there was less than wanted: the longer the longer nothing comes."""
-        self._pace.saw(now, found)
-        busy = min(1.0, self._pace.a_second(now) / BUSY) * BUSY_REST
+        self._rate.saw(now, found)
+        busy = min(1.0, self._rate.a_second(now) / BUSY) * BUSY_REST
         self._rest = max(SHORTEST_REST, busy) if found else min(2 * self._rest, LONGEST_REST)
         self.due = now if found >= wanted else now + self._rest
 
     def together(self, now: float) -> int:
         """How many runs a poll gets at once, before it is the next one's turn."""
-        return max(1, int(self._pace.a_second(now) * TOGETHER))
+        return max(1, int(self._rate.a_second(now) * TOGETHER))
 
     def scan(self, polls: Sequence[Poll], now: float) -> Scan:
         """Lanes in the order that the first in line asked for: each worker begins with another one each time."""

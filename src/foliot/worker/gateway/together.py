@@ -44,10 +44,8 @@ class Together:
         if self._claim is None:
             await asyncio.sleep(0)  # this moment's claim may still come
         claim, self._claim = self._claim, None
-        if claim is None:
-            return await self._post("settle", body, SettleAnswer)
-        answer = await self._both(claim, body)
-        return answer or await self._post("settle", body, SettleAnswer)
+        answer = None if claim is None else await self._both(claim, body)
+        return answer if answer is not None else await self._post("settle", body, SettleAnswer)
 
     async def _both(self, claim: _Claim, body: SettleBody) -> SettleAnswer | None:
         """None if the endings are to be told again by themselves."""
