@@ -267,6 +267,7 @@ async def test_a_claim_that_tells_of_endings_waits_for_nobody_and_overtakes_nobo
     await world.submit()
     first = (await worker.claim()).runs
     poll = asyncio.ensure_future(other.claim(wait=20.0))
+    world.gateway.wake()
     await waiting(world, 1)
     await world.submit()  # nobody was told
     answer = await worker.claim(wait=20.0, ended=SettleBody(worker.id, succeeded(first)))
@@ -320,15 +321,14 @@ async def test_who_waits_is_told_at_once_that_a_heartbeat_would_learn_something(
     assert (await polls[1]).news
 
 
-async def test_under_load_each_gets_its_runs_at_once_and_not_one_by_one(world: World, remote: Hire):
-    workers = [await remote() for _ in range(3)]
-    await world.submit(1_000)
-    await workers[0].claim(most=800)
-    answers = [asyncio.ensure_future(each.claim(most=150, wait=20.0)) for each in workers]
-    assert sorted([len((await each).runs.run_id) for each in answers[:2]]) == [50, 150]
-    assert not answers[2].done()
-    world.gateway.dismiss()
-    await answers[2]
+def test_the_more_comes_the_more_a_worker_gets_at_once():
+    desk = desks.Desk(frozenset({1}))
+    assert desk.together(0.0) == 1
+    for tick in range(100):
+        desk.served(tick / 100, found=100, wanted=2_000)
+    assert desk.together(1.0) == pytest.approx(100, abs=10)
+    assert desk.due == pytest.approx(0.99 + desks.BUSY_REST)
+    assert desk.together(5.0) == 1
 
 
 async def test_a_key_serves_only_the_queues_that_it_names(world: World, remote: Hire):

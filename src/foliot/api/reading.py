@@ -66,7 +66,7 @@ def read_query(request: Request, type_: Any) -> Any:
 @cache
 def _names(decoder: "msgspec.json.Decoder[Any]") -> tuple[bytes, ...]:
     """The names that such a body can have, as they stand in it; none if it is not known which."""
-    type_ = decoder.type
+    type_: Any = decoder.type
     if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
         return ()
     if not type_.__struct_config__.forbid_unknown_fields:
