@@ -227,7 +227,7 @@ class SchedulerNode(Node):
 
         async with asyncio.TaskGroup() as group:
             group.create_task(hints.run())
-            group.create_task(repeat(Listener(database, DUE, wake), stop, asyncio.Event(), nothing, chance))
+            group.create_task(repeat(Listener(database, {DUE: wake}), stop, asyncio.Event(), nothing, chance))
             group.create_task(repeat(membership, stop, asyncio.Event(), wake, chance))
             group.create_task(repeat(Firer(database, shards=shards, clock=clock), stop, wake_firer, ready, chance))
             group.create_task(repeat(Promoter(database, shards, clock), stop, wake_promoter, ready, chance))

@@ -109,3 +109,17 @@ async def test_a_claim_that_waits_asks_anew_when_a_queue_is_paused_or_resumed(wo
             assert not poll.done()
             await carrier.beat(AT_REST)
             assert await asyncio.wait_for(poll, PATIENCE) == []
+
+
+async def test_a_claim_that_waits_is_told_that_somebody_drains_its_worker(world: World):
+    heard = asyncio.Event()
+    async with through_http(world) as new:
+        carrier = new(7)
+        lanes = list(await carrier.register(["default"], ["fn:noop"]))
+        await carrier.listen(heard.set, heard.set)
+        poll = asyncio.ensure_future(carrier.claim(1, lanes, [0], 1, [1]))
+        await eventually(lambda: world.gateway._claims._polls)
+        await world.fleet.drain(7)
+        world.gateway.hear()
+        assert await asyncio.wait_for(poll, PATIENCE) == []
+        assert heard.is_set()

@@ -59,7 +59,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             wake_operator.set()
 
         ready = partial(hints.give, READY)
-        listener = Listener(database, DUE, wake)
+        listener = Listener(database, {DUE: wake})
         # Random at each start: what a process left behind that was killed is never mistaken for its successor's.
         membership = Membership(database, secrets.randbits(63), f"{socket.gethostname()}:{os.getpid()}")
 
