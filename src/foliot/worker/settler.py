@@ -72,8 +72,9 @@ class Settler:
 
     def add(self, settlement: Settlement) -> None:
         self._ended.append(settlement)
-        self._drained.clear()
-        self.something.set()
+        if not self.something.is_set():
+            self._drained.clear()
+            self.something.set()
 
     async def drained(self) -> None:
         """Return when everything that ended is on record."""
