@@ -456,7 +456,7 @@ async def test_quick_handlers_let_others_have_their_turn(bench: Bench):
 
     async def take(_: Assignment) -> None:
         order.append("handler")
-        bench._passed += 0.004
+        bench._passed += 0.0015
 
     for _ in range(6):
         bench.add(take)

@@ -25,7 +25,7 @@ from foliot.worker.shares import Portion, Shares
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
 SHORTEST_PREFETCH: Final = 0.005
-CLAIMS_AHEAD: Final = 2
+CLAIMS_AHEAD: Final = 3
 """What waits here is gone in the time of so many claims: enough to keep handlers busy until the next has come, and no
 more, because what another tenant hands in meanwhile comes after it."""
 MOST_IN_HAND: Final = 6_000
@@ -131,16 +131,20 @@ class Claimer:
         self._prefetch += (wanted - self._prefetch) / 8
 
     def _room(self, now: float) -> int:
-        """Free handlers, plus what the handlers finish in a short while: long work is never hoarded."""
+        """Free handlers, plus what the handlers finish in a short while: long work is never hoarded.
+
+        None while more than that wait here already: a claim for few costs as much as one for many.
+        """
         settled = self._settler.settled + self._settler.backlog
         self._pace.append((now, settled))
         while now - self._pace[0][0] > 2 * LONGEST_PREFETCH:
             self._pace.popleft()
         since, before = self._pace[0]
         soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * self._prefetch)
-        in_hand = self._runner.going + self._runner.waiting
+        waiting = self._runner.waiting
         most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
-        return min(self._concurrency + soon, most) - in_hand
+        room = min(self._concurrency + soon, most) - self._runner.going - waiting
+        return room if room >= waiting else 0
 
     async def _start(self, claimed: list[Claimed]) -> None:
         for fence, runs in Counter(map(_FENCE, claimed)).items():

@@ -21,7 +21,7 @@ from foliot.worker.verdict import Stop, interrupted, not_done
 
 LAST_WORDS: Final = timedelta(seconds=3)
 """How long a handler that was told to stop may take to clean up."""
-_TURN: Final = 0.005
+_TURN: Final = 0.002
 """Seconds for which handlers that wait for nothing may follow each other before everything else has its turn."""
 _APART: Final = 63
 """So many runs of a handler that had to wait get a task of their own at once; then it may have changed its ways."""
