@@ -133,7 +133,7 @@ class Claimer:
     def _room(self, now: float) -> int:
         """Free handlers, plus what the handlers finish in a short while: long work is never hoarded.
 
-        None while more than that wait here already: a claim for few costs as much as one for many.
+        None while more than that wait for a handler already: a claim for few costs as much as one for many.
         """
         settled = self._settler.settled + self._settler.backlog
         self._pace.append((now, settled))
@@ -141,10 +141,10 @@ class Claimer:
             self._pace.popleft()
         since, before = self._pace[0]
         soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * self._prefetch)
-        waiting = self._runner.waiting
+        queued = self._runner.going + self._runner.waiting - self._concurrency
         most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
-        room = min(self._concurrency + soon, most) - self._runner.going - waiting
-        return room if room >= waiting else 0
+        room = min(soon, most - self._concurrency) - queued
+        return room if room >= queued else 0
 
     async def _start(self, claimed: list[Claimed]) -> None:
         for fence, runs in Counter(map(_FENCE, claimed)).items():

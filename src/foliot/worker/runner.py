@@ -23,7 +23,7 @@ LAST_WORDS: Final = timedelta(seconds=3)
 """How long a handler that was told to stop may take to clean up."""
 _TURN: Final = 0.002
 """Seconds for which handlers that wait for nothing may follow each other before everything else has its turn."""
-_APART: Final = 63
+_APART: Final = 999
 """So many runs of a handler that had to wait get a task of their own at once; then it may have changed its ways."""
 _TAKEN_OVER: Final = "its worker lost the run"
 
