@@ -113,7 +113,8 @@ class Runner:
     def _begin(self, waiting: Waiting, now: float, *, noted: bool = False) -> None:
         """Begin this one in a task of its own."""
         assignment = Assignment(waiting.run, waiting.spec, waiting.name, self._wall())
-        # The task is owned by `_underway` until it takes itself out; `finish` waits for all of them.
+        # Not through the loop: a task factory of the application's might take the first step before we know the task,
+        # which is owned by `_underway` until it takes itself out; `finish` waits for all of them.
         task = asyncio.Task(self._run(assignment, waiting.executor), context=self._context.copy())
         self._underway.add(Going(assignment, task, now, noted=noted))
 
