@@ -58,6 +58,29 @@ async def test_quick_handlers_get_more_ahead_but_never_without_bound():
     assert len({each.run.id for each in station.carrier.settled}) == 5_000
 
 
+async def test_nobody_asks_for_few_while_many_wait_already():
+    """A claim for few costs as much as one for many."""
+
+    async def succeed(_: Assignment) -> None:
+        await asyncio.sleep(0)
+
+    station = Station([claimed() for _ in range(5_000)], succeed)
+    asked: list[tuple[int, int]] = []
+
+    async def claim(number: int, lanes: list[int], marks: list[int], most: int, portions: list[int]) -> list[Claimed]:
+        asked.append((most, station.runner.going + station.runner.waiting - 10))
+        return await MemoryCarrier.claim(station.carrier, number, lanes, marks, most, portions)
+
+    station.carrier.claim = claim
+    async with asyncio.timeout(PATIENCE):
+        while station.carrier.runs:
+            await station.claimer.run_once()
+            await asyncio.sleep(0)
+    assert all(most >= queued for most, queued in asked)
+    assert any(queued > 0 for _, queued in asked)
+    await eventually(lambda: not station.runner.going)
+
+
 async def test_more_handlers_at_once_than_are_usually_in_hand_are_all_kept_busy():
     gate = Gate()
     station = Station([claimed() for _ in range(8_000)], gate.executor, concurrency=7_000)

@@ -144,7 +144,8 @@ class Submitter:
             if fresh := {run.job for run, _ in rows if run.job is not None}:
                 await _refuse_closed(connection, fresh)
             if at_once := [row for row in rows if row[0].starts_now]:
-                taken = [ranks.take(flows[run.spec]) for run, _ in at_once]
+                following = {spec: ranks.of(flow) for spec, flow in flows.items()}
+                taken = [next(following[run.spec]) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
             if later := [row for row in rows if not row[0].starts_now]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])

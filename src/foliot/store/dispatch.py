@@ -1,7 +1,8 @@
 """From ready to settled: ranks, claims, fences, outcomes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import count
 from typing import NamedTuple
 
 import asyncpg
@@ -30,14 +31,16 @@ class Ranks:
 
     def __init__(self, positions: dict[Flow, int], steps: dict[Flow, int], ids: list[int], at: datetime) -> None:
         self._positions = positions
-        self._steps = steps
+        self._following = {flow: count(last + steps[flow], steps[flow]) for flow, last in positions.items()}
         self.ids = ids
         self.at = at
 
     def take(self, flow: Flow) -> int:
-        rank = self._positions[flow] + self._steps[flow]
-        self._positions[flow] = rank
-        return rank
+        return next(self._following[flow])
+
+    def of(self, flow: Flow) -> Iterator[int]:
+        """What `take` gives, one after the other."""
+        return self._following[flow]
 
     @property
     def flows(self) -> list[Flow]:

@@ -2,14 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import NamedTuple
+
+import msgspec
 
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.domain.spec import Spec
 from foliot.store.dispatch import Claimed
 
 
-class Assignment(NamedTuple):
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """One attempt: the run, how to run it, and since when."""
 
     run: Claimed

@@ -24,10 +24,11 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
 from foliot.worker.rest import LONGEST, Rest
-from foliot.worker.runner import BLINK, Runner
+from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
 from foliot.worker.starts import Starts
+from foliot.worker.underway import BLINK
 
 log = structlog.get_logger("worker")
 
