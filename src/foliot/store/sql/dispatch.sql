@@ -28,20 +28,9 @@ INSERT INTO ready (lane, rank, run)
 SELECT lane, rank, run FROM unnest($5::int[], $6::bigint[], $1::bigint[]) AS x(lane, rank, run)
 
 -- :name enqueue_alone
--- `reserve` and `enqueue` in one, for a run that comes alone: a round trip less. The flow stays locked until the commit is
--- on disk, which is why it is not done for many: processes that submit to one flow would wait for each other's commits.
-WITH reserved AS (
-    INSERT INTO flow AS f (lane, tenant, priority, last)
-    SELECT id, $2::int, $3::smallint, v + $4::bigint FROM lane WHERE id = $1::int
-    ON CONFLICT (lane, tenant, priority) DO UPDATE SET last = greatest(f.last, excluded.last - $4) + $4
-    RETURNING last
-), ranked AS MATERIALIZED (
-    SELECT first_of_block(nextval('id_block'), clock_timestamp()) AS id, last AS rank FROM reserved
-), made AS (
-    INSERT INTO run (id, tenant, spec, scheduled_at, due_at, rank, state, target, payload)
-    SELECT id, $2, $5::int, now(), now(), rank, 1, $6::bytea, $7::bytea FROM ranked
-)
-INSERT INTO ready (lane, rank, run) SELECT $1, rank, id FROM ranked RETURNING run
+-- `reserve` and `enqueue` in one, for a run that comes alone. Why it commits twice is told beside the procedure, in the
+-- sixteenth migration.
+CALL enqueue_alone($1, $2, $3, $4, $5, $6, $7)
 
 -- :name claim
 -- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed,
