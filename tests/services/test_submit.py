@@ -60,6 +60,13 @@ async def test_a_run_that_comes_alone_is_written_like_many(world: World):
     assert alone == together
 
 
+async def test_a_run_that_comes_alone_is_on_disk_when_it_is_acknowledged(world: World):
+    await world.submit()
+    before = await world.value("SELECT pg_current_wal_insert_lsn()")
+    await world.submit()
+    assert await world.value("SELECT pg_current_wal_flush_lsn() > $1", before)
+
+
 async def test_a_run_that_comes_alone_waits_for_a_rank_as_long_as_others_do(world: World):
     await world.submit()
     async with world.unfinished() as rival:
