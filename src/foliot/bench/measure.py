@@ -68,10 +68,10 @@ class Bench:
             results["sustainedSeconds"] = self._sustained
             results["busy"] = {name: statistics.median(each[name] for each in self._busy) for name in self._busy[0]}
         if "latency" in sections:
-            repeats = [(await self._latency(), await self._floor_latency()) for _ in range(REPEATS)]
-            mine, floor = ([pair[which] for pair in repeats] for which in (0, 1))
-            results["latencyMs"], results["twoCommitsMs"] = medians(mine), medians(floor)
-            results["repeats"]["latency"], results["repeats"]["twoCommits"] = mine, floor
+            pairs = [(await self._latency(), await self._two_commits()) for _ in range(REPEATS)]
+            for place, (title, name) in enumerate((("latencyMs", "latency"), ("twoCommitsMs", "twoCommits"))):
+                results["repeats"][name] = [pair[place] for pair in pairs]
+                results[title] = medians(results["repeats"][name])
         if "lateness" in sections:
             results["latenessMs"] = await self._lateness()
         results["runsSubmitted"], results["historyRows"] = self.submitted, self.recorded
@@ -161,7 +161,7 @@ class Bench:
             await self._bed.until_noted(made["made"])
         return percentiles([began - sent for sent, _, began in self._bed.noted() if sent >= made["warm"]], 50, 95, 99)
 
-    async def _floor_latency(self) -> dict[str, float]:
+    async def _two_commits(self) -> dict[str, float]:
         return percentiles(await two_commits(self._bed.dsn, max(self._seconds / 2, 1), RATE), 50, 95, 99)
 
     async def _lateness(self) -> dict[str, float]:
