@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
@@ -71,6 +71,7 @@ class MemoryCarrier:
         self.forgotten: list[int] = []
         self.asked: list[int] = []
         self.numbers: list[int] = []
+        self.patience: list[timedelta] = []
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
         self.beats = 0
@@ -88,9 +89,16 @@ class MemoryCarrier:
             raise self.broken
 
     async def claim(
-        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+        self,
+        number: int,
+        lanes: Sequence[int],
+        marks: Sequence[int],
+        most: int,
+        portions: Sequence[int],
+        patience: timedelta = timedelta(),
     ) -> list[Claimed]:
         self._reach()
+        self.patience.append(patience)
         self.asked.append(most)
         self.numbers.append(number)
         taken, self.runs = self.runs[:most], self.runs[most:]

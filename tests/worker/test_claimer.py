@@ -1,6 +1,7 @@
 """The claimer: takes as much as its handlers will soon use up, and gives back what it cannot run."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -37,6 +38,18 @@ async def test_slow_handlers_never_have_more_in_hand_than_run_at_once():
     assert len(station.carrier.runs) == 90
     gate.opened.set()
     await eventually(lambda: not station.runner.going)
+
+
+async def test_a_claim_waits_only_where_the_last_one_left_nothing():
+    gate, patience = Gate(), timedelta(milliseconds=20)
+    station = Station([claimed() for _ in range(15)], gate.executor, concurrency=10)
+    gate.opened.set()
+    for _ in range(3):
+        await station.claimer.run_once(patience)
+        await eventually(lambda: not station.runner.going)
+        await station.settler.run_once()
+    assert [most > taken for most, taken in zip(station.carrier.asked, (10, 5, 0), strict=True)] == [False, True, True]
+    assert station.carrier.patience == [timedelta(), timedelta(), patience]
 
 
 async def test_quick_handlers_get_more_ahead_but_never_without_bound():

@@ -1,7 +1,7 @@
 """From ready to settled: ranks, claims, fences, outcomes."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from typing import NamedTuple
 
@@ -115,8 +115,11 @@ async def claim(
     marks: Sequence[int],
     most: int,
     portions: Sequence[int] | None = None,
+    patience: timedelta = timedelta(),
 ) -> list[Claimed]:
     """Take up to `most` runs of these lanes, lowest rank first, of each lane up to its portion (all, if none is given).
+
+    If there is nothing yet, wait for something to come, within `patience`.
 
     `number` names the claim, should the reply be lost.
 
@@ -124,7 +127,8 @@ async def claim(
     """
     try:
         most = min(most, LARGEST_CLAIM)
-        rows = await line.fetch("claim", worker, number, lanes, marks, most, portions or [most] * len(lanes))
+        asked = (worker, number, lanes, marks, most, portions or [most] * len(lanes))
+        rows = await (line.fetch("claim_when_ready", *asked, patience) if patience else line.fetch("claim", *asked))
     except asyncpg.UniqueViolationError:
         return await reclaim(line, worker, number)
     return [Claimed(*row) for row in rows]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict, deque
+from datetime import timedelta
 from operator import attrgetter
 from typing import Final
 
@@ -81,9 +82,13 @@ class Claimer:
         self._shunned: dict[int, float] = {}
         self._taken: Counter[int] = Counter()
         self._told = float("-inf")
+        self._left_some = True
 
-    async def run_once(self) -> int:
-        """Claim one batch and start it; how many runs it brought, or made ready to be claimed."""
+    async def run_once(self, patience: timedelta = timedelta()) -> int:
+        """Claim one batch and start it; how many runs it brought, or made ready to be claimed.
+
+        Where the last claim left nothing behind, this one may wait for more to come, within `patience`.
+        """
         now = asyncio.get_running_loop().time()
         await self._publish(now)
         if now >= self._next_look:
@@ -103,15 +108,18 @@ class Claimer:
         lanes = [portion.lane for portion in portions]
         marks = self._marks.next_scan(now, lanes)
         asked = asyncio.get_running_loop().time()
+        wanted, wait = [each.most for each in portions], timedelta() if self._left_some else patience
         try:
-            claimed = await self._carrier.claim(self._number, lanes, marks, room, [each.most for each in portions])
+            claimed = await self._carrier.claim(self._number, lanes, marks, room, wanted, wait)
         except BaseException:
             self._next_look = float("-inf")  # it may have happened all the same
             raise
         self._number += 1
+        self._left_some = len(claimed) == room
         if claimed:
             self._claimed = now
-            self._note_duration(asyncio.get_running_loop().time() - asked)
+            if not wait:
+                self._note_duration(asyncio.get_running_loop().time() - asked)
             await self._start(claimed)
         taken = self._per_lane(claimed)
         self._shares.took(taken)

@@ -154,7 +154,7 @@ class WorkerProcess:
                 continue
             self._wake.clear()
             asked = self._clock()
-            if await self._persist(claimer.run_once, stop):
+            if await self._persist(partial(claimer.run_once, rest.patience()), stop):
                 rest.found()
                 await asyncio.sleep(0)  # the handlers' turn
             else:

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import aiohttp
 
@@ -71,6 +71,7 @@ class HttpCarrier:
         marks: Sequence[int],  # noqa: ARG002 - the gateway keeps its own
         most: int,
         portions: Sequence[int],
+        patience: timedelta = timedelta(),  # noqa: ARG002 - it costs nothing to wait there for as long as it takes
     ) -> list[Claimed]:
         wait = 0.0 if self._is_hurried else LONGEST_WAIT
         body = ClaimBody(self._worker, number, list(lanes), [min(each, most) for each in portions], most, wait)
