@@ -8,6 +8,7 @@ from foliot.domain.outcome import Ending
 from foliot.domain.states import State
 from foliot.services import fire
 from foliot.services.fire import Firer
+from foliot.store.schedules import Awaited
 from world import World
 
 DAILY = {"every": "PT24H"}
@@ -164,7 +165,7 @@ async def test_a_job_without_a_reserved_rank_is_left_to_promotion(world: World, 
     job = await world.job_id(**DAILY)
 
     async def see_nobody(*_):
-        return {}, {}
+        return Awaited({}, {}, {})
 
     monkeypatch.setattr(fire, "firing_flows", see_nobody)
     at = await world.next_at()

@@ -185,14 +185,15 @@ class Firer:
         firings = _as_many_as_fit(found)
         # Large ones are asked for few at a time: to find the end of its next chunk, each one's members are walked.
         self._abreast[late] = MOST_SCHEDULES if len(firings) == len(found) else 2 * len(firings)
-        counts, weights = await firing_flows(self._line, firings)
-        ranks = await reserve(self._ranks, counts, weights, 2 * CHUNK)
+        awaited = await firing_flows(self._line, firings)
+        # One id, and the block that it begins: there is room in it for both kinds of firings.
+        ranks = await reserve(self._ranks, awaited.counts, awaited.weights, 1)
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [firing.schedule for firing in firings], wait=wait)
             mine = [firing for firing in firings if firing.schedule in locked]
             if not mine:
                 return 0
-            made = await fire_chunk(connection, mine, CHUNK, ranks, weights)
+            made = await fire_chunk(connection, mine, CHUNK, ranks, awaited)
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)

@@ -1,8 +1,8 @@
 """Schedules and firings: how far each recurrence has been fired, and what became of each instant."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foliot.domain.fairness import Priority, step
 from foliot.domain.misfire import GRACE, Advance
@@ -95,8 +95,20 @@ async def open_firings(
     return [OpenFiring(*row) for row in await line.fetch(name, limit, chunk, look.numbers, look.overdue)]
 
 
-async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[Flow, int], dict[int, int]]:
-    """How many runs the next chunk will make per flow, and the tenants' weights."""
+class Awaited(NamedTuple):
+    """Who waits for the next chunk."""
+
+    counts: dict[Flow, int]
+    weights: dict[int, int]
+    flows: dict[int, Flow]
+    """By spec."""
+
+
+async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> Awaited:
+    """How many runs the next chunk will make per flow, the tenants' weights, and which flow each spec belongs to.
+
+    Firings that are late and firings that are on time do not come together.
+    """
     rows = await line.fetch(
         "firing_flows",
         [firing.schedule for firing in firings],
@@ -104,8 +116,12 @@ async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[
         [firing.done_through for firing in firings],
         [firing.upto for firing in firings],
     )
-    counts = {Flow(row["lane"], row["tenant"], row["priority"]): row["runs"] for row in rows}
-    return counts, {row["tenant"]: row["weight"] for row in rows}
+    awaited = Awaited({}, {}, {})
+    for row in rows:
+        flow = awaited.flows[row["spec"]] = Flow(row["lane"], row["tenant"], row["priority"])
+        awaited.counts[flow] = awaited.counts.get(flow, 0) + row["runs"]
+        awaited.weights[flow.tenant] = row["weight"]
+    return awaited
 
 
 class Fired(NamedTuple):
@@ -116,25 +132,29 @@ class Fired(NamedTuple):
 
 
 async def fire_chunk(
-    connection: Connection, firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, weights: dict[int, int]
+    connection: Connection, firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, awaited: Awaited
 ) -> Fired:
     """Make the runs of these firings' next jobs and move the firings on; those that others moved are left alone."""
-    flows = ranks.flows
-    (row,) = await connection.fetch(
-        SQL["fire_chunk"],
-        [firing.schedule for firing in firings],
-        [firing.at for firing in firings],
-        [firing.done_through for firing in firings],
-        [firing.upto for firing in firings],
-        [firing.members < chunk for firing in firings],
-        ranks.ids[0],
-        [flow.lane for flow in flows],
-        [flow.tenant for flow in flows],
-        [flow.priority for flow in flows],
-        [ranks.base(flow) for flow in flows],
-        [step(weights[flow.tenant], Priority(flow.priority)) for flow in flows],
-    )
+    (row,) = await connection.fetch(SQL["fire_chunk"], *chunk_terms(firings, chunk, ranks, awaited))
     return Fired(row["fired"], row["skipped"], row["passed_over"])
+
+
+def chunk_terms(firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, awaited: Awaited) -> Iterator[Any]:
+    """What the statement is told, in order."""
+    yield [firing.schedule for firing in firings]
+    yield [firing.at for firing in firings]
+    yield [firing.done_through for firing in firings]
+    yield [firing.upto for firing in firings]
+    yield [firing.members < chunk for firing in firings]
+    yield ranks.ids[0]
+    numbers = {flow: number for number, flow in enumerate(ranks.flows)}
+    # Sorted: the statement bisects. What had no rank set aside is left out, and left to promote.
+    flows = [(spec, flow) for spec, flow in sorted(awaited.flows.items()) if flow in numbers]
+    yield [spec for spec, _ in flows]
+    yield [flow.lane for _, flow in flows]
+    yield [numbers[flow] for _, flow in flows]
+    yield [ranks.base(flow) for _, flow in flows]
+    yield [step(awaited.weights[flow.tenant], Priority(flow.priority)) for _, flow in flows]
 
 
 async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> None:
