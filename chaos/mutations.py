@@ -252,8 +252,8 @@ _JITTER_UNBOUNDED = Mutant(
     (
         Edit(
             "store/sql/fire.sql",
-            "least(t.at + s.phase * interval '1 millisecond', t.following - interval '1 millisecond')",
-            "t.at + s.phase * interval '1 millisecond'",
+            "                                                   t.following - interval '1 millisecond')",
+            "                                                   'infinity')",
         ),
     ),
     _SCHEDULERS,

@@ -18,7 +18,7 @@ async def test_a_chunk_compares_no_row_with_every_other(world: World):
     firings = await open_firings(line, 10, fire.CHUNK)
     awaited = await firing_flows(line, firings)
     ranks = await reserve(world.firer._ranks, awaited.counts, awaited.weights, 1)
-    plan = await explain(line, "fire_chunk", *chunk_terms(firings, fire.CHUNK, ranks, awaited))
+    plan = await explain(line, "fire_chunk", *chunk_terms(firings, ranks, awaited))
     compared = sum(node.get("Rows Removed by Join Filter", 0) * node["Actual Loops"] for node in plan.nodes)
     assert compared < fire.CHUNK
     assert plan.rows_read("subscription") <= 2 * fire.CHUNK

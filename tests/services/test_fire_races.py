@@ -32,7 +32,7 @@ async def _chunk(world: World, line) -> schedules.Fired:
     ranks = await reserve(world.firer._ranks, awaited.counts, awaited.weights, 1)
     connection = await line.connection()
     await schedules.lock_to_fire(connection, [firing.schedule for firing in firings], wait=True)
-    return await fire_chunk(connection, firings, fire.CHUNK, ranks, awaited)
+    return await fire_chunk(connection, firings, ranks, awaited)
 
 
 async def _open(world: World) -> None:

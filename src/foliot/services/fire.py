@@ -39,6 +39,9 @@ MOST_ENDINGS: Final = 1_000
 """Different ends of jobs among a schedule's late instants that are looked at one by one."""
 CHUNK: Final = 2_000
 """Runs that one transaction makes: keeps it well under 100 ms, so that edits of the same schedule need not wait."""
+FIRST_CHUNK: Final = 500
+"""Of a large firing: workers begin with these while the others are made. With two thousand at once they stood idle for
+as long as that took, and had all of them to do then."""
 UNPACED: Final = float("inf")
 
 
@@ -58,7 +61,9 @@ class Firer:
         clock: Steady = steady,
     ) -> None:
         """`shards`: those to look after, all if none."""
-        self._line = database.line(hot=False, lock_timeout="300ms")
+        # No commit is waited for. Should one be lost with the server, the instant is open or due again, and nobody has
+        # seen a run of it: a claim is waited for, and is durable only with all that was committed before it.
+        self._line = database.line(hot=False, lock_timeout="300ms", synchronous_commit="off")
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
         self._calendars = Bodies()
@@ -179,7 +184,9 @@ class Firer:
         return await self._make_runs(look, wait=wait, late=True)
 
     async def _make_runs(self, look: Look = EVERYTHING, *, wait: bool = True, late: bool = False) -> int:
-        found = await open_firings(self._line, self._abreast[late], CHUNK, late=late, look=look)
+        found = await open_firings(
+            self._line, self._abreast[late], CHUNK, first=min(FIRST_CHUNK, CHUNK), late=late, look=look
+        )
         if not found:
             return 0
         firings = _as_many_as_fit(found)
@@ -193,7 +200,7 @@ class Firer:
             mine = [firing for firing in firings if firing.schedule in locked]
             if not mine:
                 return 0
-            made = await fire_chunk(connection, mine, CHUNK, ranks, awaited)
+            made = await fire_chunk(connection, mine, ranks, awaited)
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)
@@ -210,7 +217,7 @@ def _as_many_as_fit(firings: list[OpenFiring]) -> list[OpenFiring]:
     taken: dict[int, OpenFiring] = {}
     room = {False: CHUNK, True: CHUNK}
     for firing in firings:
-        large = firing.members == CHUNK
+        large = not firing.is_last
         if firing.members <= room[large] and firing.schedule not in taken:
             taken[firing.schedule] = firing
             room[large] -= firing.members

@@ -31,7 +31,9 @@ class Promoter:
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
         self._line = database.line()
-        self._ranks = database.line(synchronous_commit="off")
+        # No commit is waited for. Should one be lost with the server, its runs wait and are due again, and nobody has
+        # seen them: a claim is waited for, and is durable only with all that was committed before it.
+        self._moves = database.line(synchronous_commit="off")
         self._specs = SpecBook(self._line)
 
     async def run_once(self, now: datetime | None = None) -> int:
@@ -54,7 +56,7 @@ class Promoter:
 
     async def close(self) -> None:
         await self._line.close()
-        await self._ranks.close()
+        await self._moves.close()
 
     async def _promote_both(self, now: datetime | None, look: Look) -> int:
         return await self._promote("runs", now, look) + await self._promote("timers", now, look)
@@ -62,7 +64,7 @@ class Promoter:
     async def _promote(self, table: Table, now: datetime | None, look: Look) -> int:
         mine = table == "timers" and look.overdue is None
         since = self._floor.since(look) if mine else None
-        moved, reached = await promote_due(self._line, self._ranks, table, now, look, since)
+        moved, reached = await promote_due(self._moves, self._moves, table, now, look, since)
         if mine and reached is not None:
             self._floor.reach(look, reached)
         telemetry.RUNS_PROMOTED.inc(moved)

@@ -84,15 +84,17 @@ class OpenFiring(NamedTuple):
     done_through: int
     members: int
     upto: int | None
+    is_last: bool
+    """Nobody is left after these."""
     late: bool = False
 
 
 async def open_firings(
-    line: Line, limit: int, chunk: int, *, late: bool = False, look: Look = EVERYTHING
+    line: Line, limit: int, chunk: int, *, first: int | None = None, late: bool = False, look: Look = EVERYTHING
 ) -> list[OpenFiring]:
-    """Those that are on time, or those that are late."""
-    name = "late_firings" if late else "open_firings"
-    return [OpenFiring(*row) for row in await line.fetch(name, limit, chunk, look.numbers, look.overdue)]
+    """Those that are on time, or those that are late. The first chunk of one that is on time is `first` long."""
+    name, more = ("late_firings", ()) if late else ("open_firings", (first or chunk,))
+    return [OpenFiring(*row) for row in await line.fetch(name, limit, chunk, look.numbers, look.overdue, *more)]
 
 
 class Awaited(NamedTuple):
@@ -131,21 +133,19 @@ class Fired(NamedTuple):
     """Jobs that did not want the instant so late."""
 
 
-async def fire_chunk(
-    connection: Connection, firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, awaited: Awaited
-) -> Fired:
+async def fire_chunk(connection: Connection, firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -> Fired:
     """Make the runs of these firings' next jobs and move the firings on; those that others moved are left alone."""
-    (row,) = await connection.fetch(SQL["fire_chunk"], *chunk_terms(firings, chunk, ranks, awaited))
+    (row,) = await connection.fetch(SQL["fire_chunk"], *chunk_terms(firings, ranks, awaited))
     return Fired(row["fired"], row["skipped"], row["passed_over"])
 
 
-def chunk_terms(firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, awaited: Awaited) -> Iterator[Any]:
+def chunk_terms(firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -> Iterator[Any]:
     """What the statement is told, in order."""
     yield [firing.schedule for firing in firings]
     yield [firing.at for firing in firings]
     yield [firing.done_through for firing in firings]
     yield [firing.upto for firing in firings]
-    yield [firing.members < chunk for firing in firings]
+    yield [firing.is_last for firing in firings]
     yield ranks.ids[0]
     numbers = {flow: number for number, flow in enumerate(ranks.flows)}
     # Sorted: the statement bisects. What had no rank set aside is left out, and left to promote.

@@ -49,29 +49,31 @@ SELECT id FROM mine
 
 -- :name open_firings
 -- The open firings that are on time and how far the next chunk of each would reach; those that nobody has begun come
--- first. One that was opened in the future is overdue too: the clock was set back since.
-SELECT f.schedule, f.at, f.done_through, head.members, head.upto, false AS late
-  FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NULL
+-- first, and their first chunk is shorter. One that was opened in the future is overdue too: the clock was set back since.
+SELECT f.schedule, f.at, f.done_through, head.members, head.upto, head.members < f.most AS is_last, false AS late
+  FROM (SELECT schedule, at, done_through, CASE WHEN done_through = 0 THEN $5::bigint ELSE $2 END AS most
+          FROM firing WHERE closed_at IS NULL AND late_through IS NULL
            AND ($3::smallint[] IS NULL OR (schedule % 256)::smallint = ANY ($3))
            AND ($4::interval IS NULL OR at <= clock_timestamp() - $4 OR opened_at > clock_timestamp())
          ORDER BY done_through > 0, at, schedule LIMIT $1) AS f
  CROSS JOIN LATERAL (
         SELECT count(*) AS members, max(job) AS upto
           FROM (SELECT job FROM subscription s WHERE s.schedule = f.schedule AND s.job > f.done_through
-                 ORDER BY job LIMIT $2) AS page) AS head
+                 ORDER BY job LIMIT f.most) AS page) AS head
  ORDER BY f.done_through > 0, f.at, f.schedule
 
 -- :name late_firings
 -- The same for instants that came up late.
-SELECT f.schedule, f.at, f.done_through, head.members, head.upto, true AS late
-  FROM (SELECT schedule, at, done_through FROM firing WHERE closed_at IS NULL AND late_through IS NOT NULL
+SELECT f.schedule, f.at, f.done_through, head.members, head.upto, head.members < f.most AS is_last, true AS late
+  FROM (SELECT schedule, at, done_through, $2::bigint AS most
+          FROM firing WHERE closed_at IS NULL AND late_through IS NOT NULL
            AND ($3::smallint[] IS NULL OR (schedule % 256)::smallint = ANY ($3))
            AND ($4::interval IS NULL OR opened_at <= clock_timestamp() - $4 OR opened_at > clock_timestamp())
          ORDER BY at, schedule LIMIT $1) AS f
  CROSS JOIN LATERAL (
         SELECT count(*) AS members, max(job) AS upto
           FROM (SELECT job FROM subscription s WHERE s.schedule = f.schedule AND s.job > f.done_through
-                 ORDER BY job LIMIT $2) AS page) AS head
+                 ORDER BY job LIMIT f.most) AS page) AS head
  ORDER BY f.at, f.schedule
 
 -- :name firing_flows
@@ -121,34 +123,37 @@ WITH target AS MATERIALIZED (
       JOIN firing f ON f.schedule = x.schedule AND f.at = x.at AND f.done_through = x.done AND f.closed_at IS NULL
      ORDER BY f.schedule, f.at
        FOR UPDATE OF f
-), placed AS (
-    SELECT f.*, row_number() OVER (PARTITION BY f.flow ORDER BY f.at, f.job) AS place
-      FROM (SELECT o.*, o.wanted AND o.runs_left IS DISTINCT FROM 0 AS fires,
-                   CASE WHEN o.runs_left IS DISTINCT FROM 0 AND ($7::int[])[o.nearest] = o.spec
-                        THEN ($9::int[])[o.nearest] END AS flow
-              FROM (SELECT t.schedule, t.at, s.job, s.tenant, s.spec, s.closed, s.counted, s.payload,
-                           t.late_through IS NOT NULL AS late, its.wanted,
-                           CASE WHEN s.exclusive AND NOT its.waiting THEN '-infinity' ELSE t.at END AS occurrence,
-                           CASE WHEN its.waiting
-                                THEN least(t.at + s.phase * interval '1 millisecond', t.following - interval '1 millisecond')
-                                ELSE t.at END AS due_at,
-                           CASE WHEN its.wanted AND NOT its.waiting THEN width_bucket(s.spec, $7::int[]) END AS nearest,
-                           CASE WHEN s.counted THEN (SELECT runs_left FROM job WHERE job.id = s.job FOR NO KEY UPDATE)
-                           END AS runs_left
-                      FROM target t
-                      JOIN subscription s ON s.schedule = t.schedule AND s.job > t.done AND s.job <= t.upto
-                                         AND s.after < t.at AND s.until >= t.at
-                     CROSS JOIN LATERAL (
-                            SELECT s.phase > 0 AND t.late_through IS NULL AS waiting,
-                                   t.late_through IS NULL OR catches_up(
-                                       s.catch_up, s.catch_up_window, s.until, t.at, t.opened_at, t.following,
-                                       t.late_through) AS wanted) AS its
-                    OFFSET 0) AS o) AS f
 ), member AS MATERIALIZED (
     SELECT p.schedule, p.at, p.job, p.tenant, p.spec, p.closed, p.counted, p.payload, p.late, p.occurrence, p.due_at,
            p.wanted, p.fires, $6::bigint + row_number() OVER (ORDER BY p.job, p.at) - 1 AS id,
-           CASE WHEN p.flow IS NOT NULL THEN ($10::bigint[])[p.nearest] + ($11::bigint[])[p.nearest] * p.place END AS rank
-      FROM placed p
+           CASE WHEN p.flow IS NOT NULL THEN ($10::bigint[])[p.nearest] + ($11::bigint[])[p.nearest] * p.place END
+           AS rank
+      FROM (SELECT f.*, row_number() OVER (PARTITION BY f.flow ORDER BY f.at, f.job) AS place
+              FROM (SELECT o.*, o.wanted AND o.runs_left IS DISTINCT FROM 0 AS fires,
+                           CASE WHEN o.runs_left IS DISTINCT FROM 0 AND ($7::int[])[o.nearest] = o.spec
+                                THEN ($9::int[])[o.nearest] END AS flow
+                      FROM (SELECT t.schedule, t.at, s.job, s.tenant, s.spec, s.closed, s.counted, s.payload,
+                                   t.late_through IS NOT NULL AS late, its.wanted,
+                                   CASE WHEN s.exclusive AND NOT its.waiting THEN '-infinity' ELSE t.at END
+                                   AS occurrence,
+                                   CASE WHEN its.waiting
+                                        THEN least(t.at + s.phase * interval '1 millisecond',
+                                                   t.following - interval '1 millisecond')
+                                        ELSE t.at END AS due_at,
+                                   CASE WHEN its.wanted AND NOT its.waiting THEN width_bucket(s.spec, $7::int[]) END
+                                   AS nearest,
+                                   CASE WHEN s.counted
+                                        THEN (SELECT runs_left FROM job WHERE job.id = s.job FOR NO KEY UPDATE) END
+                                   AS runs_left
+                              FROM target t
+                              JOIN subscription s ON s.schedule = t.schedule AND s.job > t.done AND s.job <= t.upto
+                                                 AND s.after < t.at AND s.until >= t.at
+                             CROSS JOIN LATERAL (
+                                    SELECT s.phase > 0 AND t.late_through IS NULL AS waiting,
+                                           t.late_through IS NULL OR catches_up(
+                                               s.catch_up, s.catch_up_window, s.until, t.at, t.opened_at, t.following,
+                                               t.late_through) AS wanted) AS its
+                            OFFSET 0) AS o) AS f) AS p
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload)
     SELECT id, job, 0, occurrence, at, due_at, coalesce(rank, 0), tenant, spec, (rank IS NOT NULL)::int, payload
