@@ -14,6 +14,7 @@ import structlog
 from foliot.cli.compose import open_database, open_hints, say_trouble
 from foliot.cli.shell import run_process
 from foliot.kit.chance import Chance, fair
+from foliot.kit.clock import steady
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.signals import DUE, READY, Hints
@@ -70,8 +71,9 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(listener, stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(membership, stop, asyncio.Event(), wake))
             firer = Firer(database, settings.catch_up_rate, shards=shards)
-            group.create_task(repeat(firer, stop, wake_firer, ready))
-            group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
+            group.create_task(repeat(firer, stop, wake_firer, ready, apart=firer.apart))
+            promoter = Promoter(database, shards)
+            group.create_task(repeat(promoter, stop, wake_promoter, ready, apart=promoter.apart))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
@@ -88,9 +90,17 @@ def _recalendar(database: Database, hints: Hints) -> Recalendar:
 
 
 async def repeat(
-    duty: Duty, stop: asyncio.Event, wake: asyncio.Event, found: Callable[[], None], chance: Chance | None = None
+    duty: Duty,
+    stop: asyncio.Event,
+    wake: asyncio.Event,
+    found: Callable[[], None],
+    chance: Chance | None = None,
+    apart: Callable[[], float] = lambda: 0.0,
 ) -> None:
-    """Repeat a duty through any outage until `stop`; `found` is told whenever it found work."""
+    """Repeat a duty through any outage until `stop`; `found` is told whenever it found work.
+
+    `apart`: the seconds from the beginning of a round that found work to that of the next.
+    """
     keep_on: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]] = partial(
         persist, chance=chance or fair(), stop=stop, say=say_trouble
     )
@@ -102,8 +112,11 @@ async def repeat(
     try:
         while not stop.is_set():
             wake.clear()
+            began = steady()
             if await keep_on(duty.run_once):
                 found()
+                if (left := began + apart() - steady()) > 0:
+                    await any_of(stop, within=timedelta(seconds=left))
             else:
                 await keep_on(rest)
     finally:
