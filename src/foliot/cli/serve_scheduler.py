@@ -14,7 +14,6 @@ import structlog
 from foliot.cli.compose import open_database, open_hints, say_trouble
 from foliot.cli.shell import run_process
 from foliot.kit.chance import Chance, fair
-from foliot.kit.clock import steady
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.signals import DUE, READY, Hints
@@ -112,10 +111,10 @@ async def repeat(
     try:
         while not stop.is_set():
             wake.clear()
-            began = steady()
+            began = asyncio.get_running_loop().time()
             if await keep_on(duty.run_once):
                 found()
-                if (left := began + apart() - steady()) > 0:
+                if (left := began + apart() - asyncio.get_running_loop().time()) > 0:
                     await any_of(stop, within=timedelta(seconds=left))
             else:
                 await keep_on(rest)
