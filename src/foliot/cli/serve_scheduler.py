@@ -24,6 +24,7 @@ from foliot.services.insights import draft_again
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.promote import Promoter
+from foliot.services.read_ahead import ReadAhead
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rerank import Reranker
@@ -71,6 +72,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(membership, stop, asyncio.Event(), wake))
             firer = Firer(database, settings.catch_up_rate, shards=shards)
             group.create_task(repeat(firer, stop, wake_firer, ready, apart=firer.apart))
+            group.create_task(repeat(ReadAhead(database, shards), stop, asyncio.Event(), lambda: None))
             promoter = Promoter(database, shards)
             group.create_task(repeat(promoter, stop, wake_promoter, ready, apart=promoter.apart))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))

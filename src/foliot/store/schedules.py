@@ -1,7 +1,7 @@
 """Schedules and firings: how far each recurrence has been fired, and what became of each instant."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from foliot.domain.fairness import Priority, step
@@ -37,6 +37,18 @@ async def due_schedules(
     most_late = limit if late is None else late
     rows = await line.fetch("due_schedules", now, limit, GRACE, most_late, look.numbers, look.overdue, since)
     return [DueSchedule(*row) for row in rows]
+
+
+class Ahead(NamedTuple):
+    through: datetime | None
+    """The last instant that was read for; none if nothing comes."""
+    members: int
+
+
+async def read_ahead(line: Line, after: datetime | None, lead: timedelta, shards: frozenset[int] | None) -> Ahead:
+    """Read the jobs of the schedules whose next instant is later than `after` and comes within `lead`."""
+    (row,) = await line.fetch("read_ahead", after, lead, Look(shards).numbers)
+    return Ahead(*row)
 
 
 async def endings(line: Line, late: Sequence[DueSchedule], now: datetime, most: int) -> dict[int, list[datetime]]:

@@ -16,6 +16,21 @@ UNION ALL
     AND ($5::smallint[] IS NULL OR shard = ANY ($5))
   ORDER BY next_at LIMIT $4)
 
+-- :name read_ahead
+-- `phase` stands in no index, so that the rows themselves are read: as many of each schedule as its first chunk has. A
+-- mark that lies beyond what is in sight stands for nothing: the clock was set back since.
+SELECT max(next_at) AS through, count(phase) AS members
+  FROM (SELECT coming.next_at, member.phase
+          FROM (SELECT id, next_at FROM schedule
+                 WHERE next_at > CASE WHEN $1::timestamptz <= statement_timestamp() + $2::interval
+                                      THEN greatest($1, statement_timestamp()) ELSE statement_timestamp() END
+                   AND next_at <= statement_timestamp() + $2
+                   AND ($3::smallint[] IS NULL OR shard = ANY ($3))
+                 ORDER BY next_at LIMIT 1000) AS coming
+         CROSS JOIN LATERAL (
+                SELECT s.phase FROM subscription s WHERE s.schedule = coming.id ORDER BY s.job LIMIT 2000) AS member
+         LIMIT 20000) AS met
+
 -- :name endings
 -- Where jobs of these schedules end among the instants that are late: each of them has a latest one of its own.
 SELECT x.schedule, ending.until
