@@ -252,8 +252,8 @@ _JITTER_UNBOUNDED = Mutant(
     (
         Edit(
             "store/sql/fire.sql",
-            "least(m.at + m.phase * interval '1 millisecond', m.following - interval '1 millisecond')",
-            "m.at + m.phase * interval '1 millisecond'",
+            "                                                   t.following - interval '1 millisecond')",
+            "                                                   'infinity')",
         ),
     ),
     _SCHEDULERS,
