@@ -14,7 +14,7 @@ from chaos.driver import Driver
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
 from chaos.records import Effect, Phase, read_lines
-from chaos.topology import NODES, Topology
+from chaos.topology import NODES, REMOTE, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE
 
@@ -60,6 +60,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         "grace": GRACE.total_seconds(),
         "schedulers": [name for name in NODES if name.startswith("scheduler")],
         "seconds": options.seconds,
+        "remote": REMOTE,
         "attempts": "some",  # see rest.SAMPLE
     }
     head = {"seed": options.seed, "settings": settings}

@@ -1,8 +1,12 @@
 """How often each rare path was taken: a run that never took one has not tested it."""
 
+from typing import Any
+
 from chaos.check.budget import Budget
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
+from chaos.check.gate import paused_runs
+from chaos.check.letters import HAND
 from chaos.oracle import seconds
 from chaos.records import Outcome
 
@@ -23,6 +27,17 @@ def rare_paths(case: Case) -> dict[str, int]:
         "retries": sum(row["status"] in {"failed", "timed_out"} and row["attempt"] > 0 for row in attempts),
         "time-outs": sum(row["status"] == "timed_out" for row in attempts),
         "dead letters": _count(rows, "failed"),
+        "replayed letters by hand": _decided(case, "replayed", by_hand=True),
+        "replayed letters by filter": _decided(case, "replayed", by_hand=False),
+        "discarded letters by hand": _decided(case, "discarded", by_hand=True),
+        "discarded letters by filter": _decided(case, "discarded", by_hand=False),
+        "replayed letters that ended well": sum(run.status == "completed" for run in runs if case.replays(run)),
+        "snoozes": sum(row["status"] == "snoozed" for row in attempts),
+        "effects in the run's transaction": len(case.evidence.dump.booked),
+        "effects taken back": sum(len(run.starts) > 1 for run in runs if run.id in case.evidence.dump.booked),
+        "runs held back by a paused queue": len(paused_runs(case)),
+        "attempts of a remote worker": sum(_remote(case, run) for run in runs),
+        "stopped at the end of a lease": sum(_stopped(row) for row in attempts),
         "unknown ends": sum(row["status"] == "unknown" for row in attempts),
         "skipped overlaps": _count(rows, "skipped"),
         "late instants caught up": sum(_caught_up(case, run) for job in case.jobs.values() for run in job.runs),
@@ -33,6 +48,19 @@ def rare_paths(case: Case) -> dict[str, int]:
         "cancelled pending runs": _count(rows, "cancelled"),
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
     }
+
+
+def _decided(case: Case, deed: str, *, by_hand: bool) -> int:
+    rows = (row for rows_ in case.evidence.dump.decided.values() for row in rows_)
+    return sum(row["deed"] == deed and (row["by"] == HAND) == by_hand for row in rows)
+
+
+def _remote(case: Case, run: Run) -> int:
+    return sum(start.worker.startswith(case.bounds.remote) for start in run.starts) if case.bounds.remote else 0
+
+
+def _stopped(row: dict[str, Any]) -> bool:
+    return row["status"] == "released" and "cut off" in (row.get("errorMessage") or "")
 
 
 def _caught_up(case: Case, run: Run) -> bool:

@@ -148,7 +148,7 @@ def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str]]:
     sure: set[str] = set()
     for call in calls:
         first = call.first
-        if first.kind in {"createRun", "createRuns"} and (call.unsure or call.answered):
+        if first.kind in {"createRun", "createRuns", "submitInside"} and (call.unsure or call.answered):
             body = first.body or {}
             digests = [digest(each.get("payload")) for each in body.get("runs", [body])]
             if call.unsure:
