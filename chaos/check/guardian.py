@@ -28,6 +28,19 @@ def outlived(case: Case, run: Run) -> Iterator[Finding]:
                 yield Finding(check="S9", rule="outlived", message=message, run=run.id, job=run.job, at=last)
 
 
+def stopped_in_time(case: Case, run: Run) -> int:
+    """Attempts that were to stop when their worker was cut off, and did not come to their end."""
+    if not run.starts or run.starts[0].isolated or not _stops(case, run):
+        return 0
+    over = {end.nonce for end in run.ends}
+    return sum(
+        fault.kind in _AWAY and start.at <= fault.began and fault.ended - fault.began > case.bounds.lease
+        for start in run.starts
+        if start.nonce not in over
+        for fault in case.faults.upon(case.worker_of(start))
+    )
+
+
 def _stops(case: Case, run: Run) -> bool:
     """Whether its owner wants it stopped when its worker is cut off, as is usual for at-most-once."""
     bodies = case.bodies_of(run)

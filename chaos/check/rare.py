@@ -1,11 +1,10 @@
 """How often each rare path was taken: a run that never took one has not tested it."""
 
-from typing import Any
-
 from chaos.check.budget import Budget
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.gate import paused_runs
+from chaos.check.guardian import stopped_in_time
 from chaos.check.letters import HAND
 from chaos.oracle import seconds
 from chaos.records import Outcome
@@ -37,7 +36,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         "effects taken back": sum(len(run.starts) > 1 for run in runs if run.id in case.evidence.dump.booked),
         "runs held back by a paused queue": len(paused_runs(case)),
         "attempts of a remote worker": sum(_remote(case, run) for run in runs),
-        "stopped at the end of a lease": sum(_stopped(row) for row in attempts),
+        "stopped before the end of a lease": sum(stopped_in_time(case, run) for run in runs),
         "unknown ends": sum(row["status"] == "unknown" for row in attempts),
         "skipped overlaps": _count(rows, "skipped"),
         "late instants caught up": sum(_caught_up(case, run) for job in case.jobs.values() for run in job.runs),
@@ -57,10 +56,6 @@ def _decided(case: Case, deed: str, *, by_hand: bool) -> int:
 
 def _remote(case: Case, run: Run) -> int:
     return sum(start.worker.startswith(case.bounds.remote) for start in run.starts) if case.bounds.remote else 0
-
-
-def _stopped(row: dict[str, Any]) -> bool:
-    return row["status"] == "released" and "cut off" in (row.get("errorMessage") or "")
 
 
 def _caught_up(case: Case, run: Run) -> bool:
