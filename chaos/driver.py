@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 import aiohttp
 
 from chaos import patience
-from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
+from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
@@ -25,13 +25,25 @@ LARGEST_BACKLOG: Final = 6_000
 
 
 class Driver:
-    def __init__(self, api: Api, seed: int, ledger: str, *, rate: float, slowest: float = SLOWEST) -> None:
-        """`rate`: runs a second that all bulk clients together hand in at most."""
+    def __init__(
+        self,
+        api: Api,
+        seed: int,
+        ledger: str,
+        *,
+        rate: float,
+        slowest: float = SLOWEST,
+        odd: Odd = USUAL,
+        more: Sequence[tuple[Callable[[], Awaitable[None]], float]] = (),
+    ) -> None:
+        """`rate`: runs a second that all bulk clients together hand in at most; `more`: chores, and how often."""
         self._api = api
         self._seed = seed
         self._ledger = ledger
         self._rate = rate
         self._slowest = slowest
+        self._odd = odd
+        self._more = more
         self._jobs: dict[tuple[int, int], str] = {}
         self._tenants = [tenant for tenant, role in CLIENTS if role == "bulk"]
         self._gate = Gatekeeper(self, seed, self._tenants[0], LEASE.total_seconds())
@@ -59,10 +71,11 @@ class Driver:
 
     def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
         for number, tenant in enumerate(self._tenants):
-            oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, books=True)
+            oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, odd=self._odd)
             yield again(partial(self._hand_in, oddities), OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
         yield again(self._gate.step, 0.0)
+        yield from (again(step, pause) for step, pause in self._more)
 
     async def _hand_in(self, oddities: Oddities) -> None:
         self._expected += await oddities.step()

@@ -25,6 +25,8 @@ from foliot.kit.postgres import PostgresError, PostgresServer
 
 ROOT: Final = Path(__file__).parent.parent
 NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2", "worker-3")
+CLIENT: Final = "client"
+"""The wire to the database of those who hand in runs inside their own transactions."""
 TENANTS: Final = ("acme", "globex")
 ALONE: Final = "worker-2"
 """The node that lives in a network of its own, where there can be one."""
@@ -73,7 +75,8 @@ class Topology:
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
-        self._ports = dict(zip((*NODES, "ledger", "http-0", "http-1"), free_ports(len(NODES) + 3), strict=True))
+        places = (*NODES, CLIENT, "ledger", "http-0", "http-1")
+        self._ports = dict(zip(places, free_ports(len(places)), strict=True))
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
         try:
@@ -99,7 +102,8 @@ class Topology:
             made = await self._command("tenant", "create", tenant, "--serve", "*", "--json")
             self.keys[tenant] = msgspec.json.decode(made)["key"]
         await self.watch.open_books()
-        await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *map(self._place, NODES))
+        wires = map(self._place, (*NODES, CLIENT))
+        await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)
         addresses = ["--address=127.0.0.1", *([f"--address={self.network.ledger}"] if self.network else [])]
         where = [str(self.folder), str(self._home / "ledger.sock"), str(self._ports["ledger"])]
         await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
@@ -183,6 +187,14 @@ class Topology:
         gateway = f">127.0.0.1:{self._ports[GATEWAY.replace('api', 'http')]}" if name == REMOTE else ""
         return f"{name}={self._address(name)}:{self._ports[name]}{gateway}"
 
+    @property
+    def client_dsn(self) -> str:
+        return self._dsn(CLIENT)
+
+    async def weigh(self, tenant: str, weight: int) -> None:
+        """RuntimeError if the database does not answer."""
+        await self._command("tenant", "weight", tenant, str(weight))
+
     def _dsn(self, name: str) -> str:
         account = self.server.dsn.partition("@")[0]
         return f"{account}@{self._address(name)}:{self._ports[name]}/foliot?sslmode=disable"
@@ -194,7 +206,12 @@ class Topology:
     async def _command(self, *arguments: str) -> bytes:
         environment: Mapping[str, str] = {**os.environ, "FOLIOT_DATABASE_URL": self.server.dsn, **self._product}
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "foliot", *arguments, env=environment, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-m",
+            "foliot",
+            *arguments,
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
         )
         output, _ = await process.communicate()
         if process.returncode:

@@ -38,7 +38,7 @@ SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + inter
 """
 BACKFILLED: Final = """
 SELECT operation.job, item.run FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
- WHERE item.run IS NOT NULL ORDER BY 1, 2
+ WHERE item.run IS NOT NULL AND operation.job IS NOT NULL ORDER BY 1, 2
 """
 BEHIND: Final = """
 SELECT EXISTS (SELECT FROM foliot.schedule WHERE next_at < clock_timestamp() - interval '1 second')

@@ -34,6 +34,10 @@ def rare_paths(case: Case) -> dict[str, int]:
         "snoozes": sum(row["status"] == "snoozed" for row in attempts),
         "effects in the run's transaction": len(case.evidence.dump.booked),
         "effects taken back": sum(len(run.starts) > 1 for run in runs if run.id in case.evidence.dump.booked),
+        "committed by its caller": _inside(case, Outcome.OK),
+        "rolled back by its caller": _inside(case, Outcome.FAIL),
+        "cut when its caller committed": _inside(case, Outcome.UNKNOWN),
+        "tenants weighed anew": sum(each.kind == "weighTenant" for each in case.evidence.operations),
         "runs held back by a paused queue": len(paused_runs(case)),
         "attempts of a remote worker": sum(_remote(case, run) for run in runs),
         "stopped before the end of a lease": sum(stopped_in_time(case, run) for run in runs),
@@ -52,6 +56,11 @@ def rare_paths(case: Case) -> dict[str, int]:
 def _decided(case: Case, deed: str, *, by_hand: bool) -> int:
     rows = (row for rows_ in case.evidence.dump.decided.values() for row in rows_)
     return sum(row["deed"] == deed and (row["by"] == HAND) == by_hand for row in rows)
+
+
+def _inside(case: Case, outcome: Outcome) -> int:
+    calls = (call.first for call in case.calls if call.first.kind == "submitInside")
+    return sum(each.outcome is outcome and each.answer is not None for each in calls)
 
 
 def _remote(case: Case, run: Run) -> int:

@@ -132,3 +132,20 @@ def stopped_at_its_lease(world: World) -> None:
     cut = next(fault for fault in world.faults if fault.kind == "partition")
     plan = Plan(takes=25, slot=int(cut.target[-1]))
     submit(world, cut.began - BEGIN - 0.5, plan, handler="patient", onDisconnect="stop")
+
+
+def inside(world: World) -> None:
+    """Runs of callers' own transactions: committed, rolled back, and two whose commit nobody answered."""
+    for outcome, happened in (
+        (Outcome.OK, True),
+        (Outcome.FAIL, False),
+        (Outcome.UNKNOWN, True),
+        (Outcome.UNKNOWN, False),
+    ):
+        tenant, at = world.dice.choice(TENANTS), BEGIN + world.between(410, 500)
+        body = body_for(world, tenant, Plan())
+        run = new_run(world, tenant, None, at + 0.03, body["payload"])
+        world.operation("submitInside", tenant, at, outcome, body=body, answer={"runId": run["id"]})
+        if happened:
+            carry_out(world, run, at + 0.03, at + 0.03, Plan())
+    world.operation("weighTenant", TENANTS[0], BEGIN + 400, Outcome.OK, body={"weight": 3})
