@@ -9,7 +9,7 @@ from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
 from chaos.oracle import seconds
-from chaos.records import Effect, Outcome
+from chaos.records import Effect, Operation, Outcome
 
 
 class Closed(NamedTuple):
@@ -28,13 +28,18 @@ def closed(case: Case) -> list[Closed]:
             continue
         answer = each.answer or {}
         holds = min(seconds(answer["holdsBy"]), seconds(answer["pausedAt"]) + case.bounds.lease)
-        # What was to open it earlier and got no answer may still do so.
-        if any(other.outcome is Outcome.UNKNOWN and other.invoked < each.completed for other in opened):
+        if any(_may_still_open(case, other, each) for other in opened):
             continue
         end = min((other.invoked for other in opened if other.completed > each.invoked), default=math.inf)
         if holds < end:
             found.append(Closed(holds, end))
     return found
+
+
+def _may_still_open(case: Case, resume: Operation, pause: Operation) -> bool:
+    """Asked for before the pause, and not answered: it may take effect after it."""
+    unsure = resume.outcome is Outcome.UNKNOWN and resume.invoked < pause.completed
+    return unsure and resume.completed + case.bounds.linger > pause.invoked
 
 
 def begun_behind_the_gate(case: Case) -> Iterator[Finding]:
