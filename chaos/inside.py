@@ -16,7 +16,7 @@ from chaos.watch import TROUBLE
 from foliot import AsyncFoliot
 
 NUMBER: Final = 130
-_FATES: Final = ("commit", "rollback", "commit", Mode.CUT_BEFORE, "commit", "rollback", "commit", Mode.CUT_AFTER)
+FATES: Final = ("commit", "rollback", "commit", Mode.CUT_BEFORE, "commit", "rollback", "commit", Mode.CUT_AFTER)
 """What becomes of one transaction after the other: no dice."""
 
 
@@ -26,7 +26,7 @@ class Insider:
         self._proxies = proxies
         self._dsn = dsn
         self._clients = {tenant: AsyncFoliot(urls[0], key) for tenant, key in keys.items()}
-        self._turns = zip(itertools.count(1), itertools.cycle(_FATES), itertools.cycle(keys), strict=False)
+        self._turns = zip(itertools.count(1), itertools.cycle(FATES), itertools.cycle(keys), strict=False)
 
     async def close(self) -> None:
         for client in self._clients.values():

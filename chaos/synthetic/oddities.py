@@ -3,7 +3,7 @@
 from typing import Any
 
 from chaos.act import SIDE
-from chaos.records import Outcome, Phase
+from chaos.records import Outcome
 from chaos.synthetic.calls import body_for, submit
 from chaos.synthetic.execution import Plan, carry_out, new_run
 from chaos.synthetic.world import BEGIN, BOUNDS, TENANTS, World, rfc3339
@@ -14,8 +14,8 @@ def letters(world: World) -> None:
     for tenant in TENANTS:
         for turn, (fails, replays) in enumerate(((1, 1), (9, 2), (9, 0), (9, 1), (1, 1))):
             at = 410 + 14.0 * turn + world.between(0, 3)
-            at_most_once = turn == 4
-            run, row = _dead(world, tenant, at, fails, at_most_once=at_most_once)
+            plan = Plan(fails=fails, max_retries=0, at_most_once=turn == 4)
+            run, row = _hand_in(world, tenant, BEGIN + at, plan)
             for number in range(replays):
                 at += 4.0
                 _replay(world, tenant, run, row, at, fails, by_filter=number == 1)
@@ -25,14 +25,12 @@ def letters(world: World) -> None:
     world.operation("replayLetters", TENANTS[0], BEGIN + 420, Outcome.FAIL, **refused)
 
 
-def _dead(
-    world: World, tenant: str, at: float, fails: int, *, at_most_once: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    plan = Plan(fails=1 if at_most_once else fails, max_retries=0, at_most_once=at_most_once)
-    body = body_for(world, tenant, plan)
-    run = new_run(world, tenant, None, BEGIN + at + 0.03, body["payload"])
-    world.operation("createRun", tenant, BEGIN + at, Outcome.OK, body=body, answer={"runId": run["id"]}, status=201)
-    carry_out(world, run, BEGIN + at + 0.03, BEGIN + at + 0.03, plan)
+def _hand_in(world: World, tenant: str, at: float, plan: Plan, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An answered call, carried out to its end: the run, and what the product says of it."""
+    body = body_for(world, tenant, plan, **more)
+    run = new_run(world, tenant, None, at + 0.03, body["payload"])
+    world.operation("createRun", tenant, at, Outcome.OK, body=body, answer={"runId": run["id"]}, status=201)
+    carry_out(world, run, at + 0.03, at + 0.03, plan)
     return run, world.runs[tenant][-1]
 
 
@@ -86,29 +84,15 @@ def snoozes(world: World) -> None:
 def bookings(world: World) -> None:
     """Of an attempt that was lost or failed nothing stays; of the one that succeeded one row."""
     kill = next(fault for fault in world.faults if fault.kind == "kill" and fault.workers)
-    slot = int(kill.target[-1])
     for plan, at in (
-        (Plan(takes=1), 450.0),
-        (Plan(fails=1), 455.0),
-        (Plan(fails=9, max_retries=0), 460.0),
-        (Plan(takes=6, slot=slot), kill.began - BEGIN - 0.5),
+        (Plan(takes=1), BEGIN + 450),
+        (Plan(fails=1), BEGIN + 455),
+        (Plan(fails=9, max_retries=0), BEGIN + 460),
+        (Plan(takes=6, slot=int(kill.target[-1])), kill.began - 0.5),
     ):
-        submit(world, at, plan, handler="booked")
-        row = next(rows for tenant in TENANTS if (rows := _last(world, tenant, "booked")) is not None)
+        run, row = _hand_in(world, world.dice.choice(TENANTS), at, plan, handler="booked")
         if row["status"] == "completed":
-            ends = [each for each in world.effects if each.run == row["runId"] and each.phase is Phase.END]
-            world.booked[row["runId"]] = [max(each.fence for each in ends)]
-
-
-def _last(world: World, tenant: str, handler: str) -> dict[str, Any] | None:
-    """The run of the newest submission of this handler, if this tenant made it."""
-    newest = max((each for each in world.operations if (each.body or {}).get("handler") == handler), key=_number)
-    name = (newest.answer or {})["runId"]
-    return next((row for row in world.runs[tenant] if row["runId"] == name), None)
-
-
-def _number(operation: Any) -> int:
-    return int(operation.number)
+            world.booked[run["id"]] = [max(each.fence for each in world.effects if each.run == run["id"])]
 
 
 def paused_queue(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from burying import begin, bury, discard, operator, replay, settle_down
 from chaos.chores import Mortician, Odd, Oddities
 from chaos.client import Api
-from chaos.inside import _FATES, Insider
+from chaos.inside import FATES, Insider
 from chaos.proxy import Mode, Proxies, Wire
 from chaos.records import Operation, Outcome, read_lines
 from chaos.watch import BOOKS, DECIDED, Watch, decisions
@@ -97,12 +97,12 @@ async def test_who_hands_in_inside_a_transaction_concludes_no_more_than_it_knows
     api = Api(["http://127.0.0.1:9"], {"acme": key}, tmp_path / "operations.jsonl")
     proxies = cast("Proxies", SimpleNamespace(set=set_))
     insider = Insider(api, proxies, dsn, ["http://127.0.0.1:9"], {"acme": key})
-    for _ in _FATES:
+    for _ in FATES:
         await insider.step()
     await insider.close()
     await api.close()
     written = read_lines(tmp_path / "operations.jsonl", Operation)
-    assert [each.outcome is Outcome.FAIL for each in written] == [fate == "rollback" for fate in _FATES]
+    assert [each.outcome is Outcome.FAIL for each in written] == [fate == "rollback" for fate in FATES]
     assert {mode for mode in modes if mode is not Mode.PASS} == {Mode.CUT_BEFORE, Mode.CUT_AFTER}
     connection = await asyncpg.connect(dsn)
     there = await connection.fetch("SELECT id FROM foliot.outbox UNION ALL SELECT id FROM foliot.run WHERE id > 0")
