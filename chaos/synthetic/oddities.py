@@ -66,7 +66,7 @@ def _decide(world: World, tenant: str, run: dict[str, Any], deed: str, at: float
     kind, by = "replayLetters" if deed == "replayed" else "discardLetters", "hand"
     if by_filter:
         by = world.number("op")
-        answer = {"runIds": [], "refused": [], "operation": {"operationId": by}}
+        answer: dict[str, Any] = {"runIds": [], "refused": [], "operation": {"operationId": by}}
         world.operation(kind, tenant, at - 0.5, Outcome.OK, body={"filter": {}}, answer=answer, key=world.number("key"))
     elif deed == "replayed" and world.dice.random() < 0.5:
         world.operation("retryRun", tenant, at - 0.03, Outcome.OK, run=run["id"], answer={"runId": run["id"]})

@@ -29,7 +29,7 @@ SELECT lane, rank, run FROM unnest($5::int[], $6::bigint[], $1::bigint[]) AS x(l
 
 -- :name enqueue_alone
 -- `reserve` and `enqueue` in one, for a run that comes alone. Why it commits twice is told beside the procedure, in the
--- sixteenth migration.
+-- fourteenth migration.
 CALL enqueue_alone($1, $2, $3, $4, $5, $6, $7)
 
 -- :name claim
