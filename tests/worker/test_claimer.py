@@ -46,7 +46,7 @@ async def test_a_claim_waits_only_where_the_last_one_left_nothing():
     gate.opened.set()
     for _ in range(3):
         await station.claimer.run_once(patience)
-        await eventually(lambda: not station.runner.going)
+        await eventually(lambda: not station.runner.going and not station.runner.waiting)
         await station.settler.run_once()
     assert [most > taken for most, taken in zip(station.carrier.asked, (10, 5, 0), strict=True)] == [False, True, True]
     assert station.carrier.patience == [timedelta(), timedelta(), patience]
