@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -80,9 +81,9 @@ async def test_nobody_asks_for_few_while_many_wait_already():
     station = Station([claimed() for _ in range(5_000)], succeed)
     asked: list[tuple[int, int]] = []
 
-    async def claim(number: int, lanes: list[int], marks: list[int], most: int, portions: list[int]) -> list[Claimed]:
+    async def claim(number: int, lanes: list[int], marks: list[int], most: int, *others: Any) -> list[Claimed]:
         asked.append((most, station.runner.going + station.runner.waiting - 10))
-        return await MemoryCarrier.claim(station.carrier, number, lanes, marks, most, portions)
+        return await MemoryCarrier.claim(station.carrier, number, lanes, marks, most, *others)
 
     station.carrier.claim = claim
     async with asyncio.timeout(PATIENCE):
