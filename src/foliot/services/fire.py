@@ -42,6 +42,8 @@ CHUNK: Final = 2_000
 FIRST_CHUNK: Final = 500
 """Of a large firing: workers begin with these while the others are made. With two thousand at once they stood idle for
 as long as that took, and had all of them to do then."""
+LATE_TURN: Final = 1.0
+"""Seconds."""
 UNPACED: Final = float("inf")
 
 
@@ -73,6 +75,8 @@ class Firer:
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
         self._more = False
+        self._clock = clock
+        self._looked_back = float("-inf")
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -108,8 +112,11 @@ class Firer:
         return done
 
     def apart(self) -> float:
-        """How far from each other rounds begin that find work, in seconds: not at all while more is left to do."""
-        return 0.0 if self._more else GATHER
+        """How far from each other rounds begin that find work, in seconds: not at all while more is left to do.
+
+        Nor if what is late has had no turn for a while: it waits for a round that finds nothing else.
+        """
+        return 0.0 if self._more or self._clock() - self._looked_back >= LATE_TURN else GATHER
 
     async def pause(self, longest: float = 1.0) -> float:
         """Seconds to the next instant, or to the next chunk of what is late; at most `longest`."""
@@ -126,7 +133,7 @@ class Firer:
 
     async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
         found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
-        return found if self._more else found + await self._catch_up(look, wait=wait)
+        return found or await self._catch_up(look, wait=wait)
 
     async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
         since = self._floor.since(look) if look.overdue is None else None
@@ -186,9 +193,10 @@ class Firer:
 
     async def _catch_up(self, look: Look, *, wait: bool) -> int:
         loop = asyncio.get_running_loop()
-        if loop.time() < self._late_from:
-            return 0
-        return await self._make_runs(look, wait=wait, late=True)
+        made = 0 if loop.time() < self._late_from else await self._make_runs(look, wait=wait, late=True)
+        if not made:
+            self._looked_back = self._clock()
+        return made
 
     async def _make_runs(self, look: Look = EVERYTHING, *, wait: bool = True, late: bool = False) -> int:
         found = await open_firings(
