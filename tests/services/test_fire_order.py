@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from foliot.domain.floor import GATHER
 from foliot.services import fire
 from world import World
 
@@ -43,12 +42,21 @@ async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World,
     assert await world.value("SELECT count(*) FROM run WHERE scheduled_at = $1 AND id > 0", at) == 41
 
 
-async def test_rounds_are_apart_only_while_what_is_late_has_its_turns(world: World):
-    clock = [100.0]
-    firer = fire.Firer(world.database, clock=lambda: clock[0])
-    assert firer.apart() == 0.0
-    assert await firer.run_once() == 0  # nothing on time, nothing late
-    assert firer.apart() == GATHER
-    clock[0] += fire.LATE_TURN
-    assert firer.apart() == 0.0
-    await firer.close()
+async def test_what_is_late_has_its_turns_while_others_keep_coming(world: World, monkeypatch):
+    monkeypatch.setattr(fire, "LATE_TURN", 2)
+    await world.job_id(every="PT24H", overlap="allow")
+    at = await world.next_at()
+    now = at + 2 * MINUTE
+    stream = await world.job_id(every="PT1M", overlap="allow")
+    await world.sql(
+        "UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day'"
+        "  WHERE id = (SELECT schedule FROM job WHERE id = $2)",
+        now,
+        stream,
+    )
+    made = []
+    for number in range(2):
+        await world.firer.run_once(now + number * MINUTE)
+        made.append(await world.value("SELECT count(*) FROM run WHERE id > 0 AND job <> $1", stream))
+    assert made == [0, 1]
+    assert await world.value("SELECT count(*) FROM run WHERE job = $1", stream) == 2

@@ -42,8 +42,9 @@ CHUNK: Final = 2_000
 FIRST_CHUNK: Final = 500
 """Of a large firing: workers begin with these while the others are made. With two thousand at once they stood idle for
 as long as that took, and had all of them to do then."""
-LATE_TURN: Final = 1.0
-"""Seconds."""
+LATE_TURN: Final = 50
+"""Rounds after which what is late has a turn, though each of them found something that was on time: a second of a
+stream so dense that no round is ever idle."""
 UNPACED: Final = float("inf")
 
 
@@ -75,8 +76,7 @@ class Firer:
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
         self._more = False
-        self._clock = clock
-        self._looked_back = float("-inf")
+        self._passed = 0
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -112,11 +112,8 @@ class Firer:
         return done
 
     def apart(self) -> float:
-        """How far from each other rounds begin that find work, in seconds: not at all while more is left to do.
-
-        Nor if what is late has had no turn for a while: it waits for a round that finds nothing else.
-        """
-        return 0.0 if self._more or self._clock() - self._looked_back >= LATE_TURN else GATHER
+        """How far from each other rounds begin that find work, in seconds: not at all while more is left to do."""
+        return 0.0 if self._more else GATHER
 
     async def pause(self, longest: float = 1.0) -> float:
         """Seconds to the next instant, or to the next chunk of what is late; at most `longest`."""
@@ -133,7 +130,11 @@ class Firer:
 
     async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
         found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
-        return found or await self._catch_up(look, wait=wait)
+        self._passed = self._passed + 1 if found else LATE_TURN
+        if self._more or self._passed < LATE_TURN:
+            return found
+        self._passed = 0
+        return found + await self._catch_up(look, wait=wait)
 
     async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
         since = self._floor.since(look) if look.overdue is None else None
@@ -193,10 +194,9 @@ class Firer:
 
     async def _catch_up(self, look: Look, *, wait: bool) -> int:
         loop = asyncio.get_running_loop()
-        made = 0 if loop.time() < self._late_from else await self._make_runs(look, wait=wait, late=True)
-        if not made:
-            self._looked_back = self._clock()
-        return made
+        if loop.time() < self._late_from:
+            return 0
+        return await self._make_runs(look, wait=wait, late=True)
 
     async def _make_runs(self, look: Look = EVERYTHING, *, wait: bool = True, late: bool = False) -> int:
         found = await open_firings(
