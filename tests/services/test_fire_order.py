@@ -43,7 +43,7 @@ async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World,
 
 
 async def test_what_is_late_has_its_turns_while_others_keep_coming(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "LATE_TURN", 2)
+    monkeypatch.setattr(fire, "LATE_TURN", 1)
     await world.job_id(every="PT24H", overlap="allow")
     at = await world.next_at()
     now = at + 2 * MINUTE

@@ -130,8 +130,8 @@ class Firer:
 
     async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
         found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
-        self._passed = self._passed + 1 if found else LATE_TURN
-        if self._more or self._passed < LATE_TURN:
+        if found and (self._more or self._passed < LATE_TURN):
+            self._passed += 1
             return found
         self._passed = 0
         return found + await self._catch_up(look, wait=wait)
