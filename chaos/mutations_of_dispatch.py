@@ -96,7 +96,7 @@ _PAUSE_IGNORED = Mutant(
 _CUT_OFF_IGNORED = Mutant(
     "cut-off-ignored",
     "a worker that is cut off from the database lets handlers go on that must not outlive its lease",
-    (Edit("worker/runner.py", "            elif cut_off and going", "            elif now < 0 and going"),),
+    (Edit("worker/runner.py", "if going.assignment.spec.stops_when_cut_off:", "if now < 0:"),),
     CUT_OFF,
     45.0,
     odd=Odd(patient_every=2, patient=(30.0, 32.0)),

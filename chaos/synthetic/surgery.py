@@ -53,7 +53,7 @@ class Surgery:
             given = bodies.get(row["runId"])
             if given is None or self.tries(row) != ["completed"] or seconds(row["createdAt"]) < QUIET:
                 continue
-            if {"callback", "concurrency", "runAt"} & given.keys() == set(fields):
+            if _is_usual(given) and {"callback", "concurrency", "runAt"} & given.keys() == set(fields):
                 return row
         raise LookupError("no plain run")
 
@@ -64,7 +64,10 @@ class Surgery:
         return next(
             row
             for row in self.runs()
-            if row["runId"] in given and self.tries(row) == list(tries) and row["runId"] not in keyed
+            if row["runId"] in given
+            and _is_usual(given[row["runId"]].body or {})
+            and self.tries(row) == list(tries)
+            and row["runId"] not in {*keyed, *self.dump.decided}
         )
 
     def job_with(self, *fields: str) -> Row:
@@ -149,3 +152,8 @@ class Surgery:
     @staticmethod
     def _moved(row: Row, shift: float, *names: str) -> Row:
         return {name: rfc3339(seconds(row[name]) + shift) for name in names if row[name] is not None}
+
+
+def _is_usual(body: Row) -> bool:
+    """Not one of the odd kinds, about which other records tell as well."""
+    return body["handler"] == "quick" and "queue" not in body

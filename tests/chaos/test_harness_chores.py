@@ -8,7 +8,7 @@ from typing import Any, cast
 import asyncpg
 import pytest
 
-from burying import begin, bury, discard, operator, replay, settle_down
+from burying import begin, bury, discard, replay
 from chaos.chores import Mortician, Odd, Oddities
 from chaos.client import Api
 from chaos.inside import FATES, Insider
@@ -18,6 +18,7 @@ from chaos.watch import BOOKS, DECIDED, Watch, decisions
 from foliot.domain.ids import encode
 from foliot.domain.operation import OperationKind
 from foliot.kit.postgres import PostgresServer
+from operating import operator, settle_down
 from world import World
 
 
