@@ -13,10 +13,6 @@ BEAT: Final = 0.5
 """Seconds between two signs of life of a handler that takes its time."""
 
 
-SNOOZE: Final = 1.0
-"""Seconds after which a handler that snoozes asks to be called again."""
-
-
 class Act(msgspec.Struct, frozen=True, omit_defaults=True):
     """A payload. `serial` makes it one of its kind, so that a payload handed to the wrong run shows."""
 

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 Record = TypeVar("Record", bound=msgspec.Struct)
+SNOOZE: Final = 1.0
+"""Seconds after which a handler that snoozes asks to be called again."""
 REFUSED: Final = "results came after the lease was lost and were not taken"
 """What a worker logs of results that the database did not take from it."""
 

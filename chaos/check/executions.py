@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from chaos.act import SNOOZE
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
 from chaos.oracle import seconds
-from chaos.records import Effect
+from chaos.records import SNOOZE, Effect
 
 _FAILED = frozenset({"failed", "timed_out"})
 _GIVEN_UP = frozenset({"failed", "timed_out", "released", "snoozed", "cancelled"})

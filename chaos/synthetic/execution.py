@@ -2,8 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from chaos.act import SNOOZE
-from chaos.records import Phase, digest
+from chaos.records import SNOOZE, Phase, digest
 from chaos.synthetic.world import BOUNDS, SLOTS, World, rfc3339
 
 UNCOUNTED: Final = frozenset({"released", "snoozed"})

@@ -11,7 +11,7 @@ from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import encode
 from foliot.kit.signals import FLEET, READY
 from foliot.store import fleet, roster
-from foliot.store.fleet import LEASE, About, Load
+from foliot.store.fleet import LEASE, About, Load, Standing
 from foliot.store.specs import ensure_lanes
 from worker.making import function_spec
 from world import World
@@ -111,7 +111,7 @@ async def test_a_run_that_no_live_worker_offers_is_shown_as_blocked_until_one_do
 
 async def test_draining_is_told_by_the_heartbeat_and_cannot_be_asked_of_the_dead(world: World):
     worker = await world.worker()
-    assert await fleet.beat(worker.line, worker.id) == (False, frozenset())
+    assert await fleet.beat(worker.line, worker.id) == Standing(draining=False, paused=frozenset())
     view = await world.fleet.drain(worker.id)
     assert view.state == "draining"
     assert FLEET in world.hints

@@ -72,6 +72,16 @@ async def test_two_promoters_make_each_run_ready_once(world: World):
     await rival.close()
 
 
+async def test_what_was_run_since_it_was_due_and_waits_again_is_not_made_ready_before_its_time(world: World):
+    await world.submit(delay=timedelta())
+    slow = await fetch_due(world.promoter._line, "runs", 1)
+    await world.promoter.run_once()
+    worker = await world.worker()
+    await worker.conclude(await worker.claim(), Outcome.snoozed(HOUR, "later"))
+    assert await promote(world.promoter._line, "runs", slow, [1]) == 0
+    assert await world.count("ready") == 0
+
+
 async def test_two_promoters_move_each_timer_once(world: World):
     await world.submit(10, delay=HOUR)
     now = datetime.now(UTC) + 2 * HOUR

@@ -218,7 +218,7 @@ async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line)
 async def test_promotion_touches_only_what_it_promotes(line: Line):
     first = RUNS - BATCH
     ids = list(range(first, RUNS))
-    plan = await explain(line, "promote_runs", ids, [1] * BATCH, ids)
+    plan = await explain(line, "promote_runs", ids, [1] * BATCH, ids, None)
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey", "run_occurrence"}
     assert plan.rows_read("run") <= 3 * BATCH

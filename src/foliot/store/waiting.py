@@ -43,10 +43,13 @@ async def fetch_due(
     return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit, look.numbers, look.overdue, *floor)]
 
 
-async def promote(line: Line, table: Table, due: Sequence[DueRun], ranks: Sequence[int]) -> int:
-    """Make these runs ready; how many still waited."""
+async def promote(
+    line: Line, table: Table, due: Sequence[DueRun], ranks: Sequence[int], now: datetime | None = None
+) -> int:
+    """Make these runs ready; how many still waited, and not for another time by now."""
+    at = [now] if table == "runs" else []
     return await line.fetchval(  # type: ignore[no-any-return]
-        f"promote_{table}", [run.id for run in due], [run.lane for run in due], ranks
+        f"promote_{table}", [run.id for run in due], [run.lane for run in due], ranks, *at
     )
 
 
@@ -82,4 +85,4 @@ async def promote_due(
         retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else reserved.take(flow)
         for run, flow in zip(due, flows, strict=True)
     ]
-    return Promoted(await promote(line, table, due, chosen), max(run.due_at for run in due))
+    return Promoted(await promote(line, table, due, chosen, now), max(run.due_at for run in due))

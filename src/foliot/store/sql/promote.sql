@@ -25,7 +25,8 @@ SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS
   JOIN tenant ON tenant.id = timer.tenant
 
 -- :name promote_runs
--- The state is looked at again under the row's lock: a second promoter that came first wins. The job is locked before
+-- State and time are looked at again under the row's lock: a second promoter that came first wins, and what has been run
+-- since and waits for another time must not start at this one. The job is locked before
 -- its run, as owners do: a gate read without the lock could close or open unseen, and the run would start while paused
 -- or stay blocked for ever. `state < 1` and not `= 0`, because that would invite the planner to walk all of run_due for
 -- every row: with 100,000 waiting runs a batch of 200 took 6 s.
@@ -43,7 +44,8 @@ WITH found AS MATERIALIZED (
                                                         AND other.origin = 0)) AS taken
       FROM found
 ), skipped AS (
-    DELETE FROM run USING due WHERE run.id = due.id AND run.state < 1 AND due.taken
+    DELETE FROM run USING due
+     WHERE run.id = due.id AND run.state < 1 AND run.due_at <= coalesce($4::timestamptz, statement_timestamp()) AND due.taken
     RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec
 ), told AS (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
@@ -52,7 +54,9 @@ WITH found AS MATERIALIZED (
 ), moved AS (
     UPDATE run SET state = CASE WHEN due.gate = 1 THEN 2 ELSE 1 END, rank = due.rank,
                    occurrence = CASE WHEN due.asks THEN '-infinity' ELSE run.occurrence END
-      FROM due WHERE run.id = due.id AND run.state < 1 AND NOT due.taken
+      FROM due
+     WHERE run.id = due.id AND run.state < 1 AND run.due_at <= coalesce($4::timestamptz, statement_timestamp())
+       AND NOT due.taken
     RETURNING run.id, run.state, due.lane, due.rank
 ), queued AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM moved WHERE state = 1
