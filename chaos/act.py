@@ -7,8 +7,6 @@ from typing import Final
 
 import msgspec
 
-SIDE: Final = "side"
-"""The queue that is paused now and then."""
 BEAT: Final = 0.5
 """Seconds between two signs of life of a handler that takes its time."""
 

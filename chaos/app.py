@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.act import SIDE, Act, new_nonce
-from chaos.records import SNOOZE, Effect, Phase, digest
+from chaos.act import Act, new_nonce
+from chaos.records import SIDE, SNOOZE, Effect, Phase, digest
 from chaos.reporter import Reporter
 from foliot import Snooze, Worker
 from foliot.sdk.context import Context

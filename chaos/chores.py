@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import aiohttp
 
-from chaos.act import SIDE
 from chaos.plan import LONG
-from chaos.records import Operation
+from chaos.records import SIDE, Operation
 
 FIRST: Final = 100
 """Numbers of the clients that do chores begin here."""

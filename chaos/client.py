@@ -9,8 +9,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from chaos.act import SIDE
-from chaos.records import Operation, Outcome
+from chaos.records import SIDE, Operation, Outcome
 
 PATIENCE: Final = 10.0
 """Seconds that a client waits for an answer."""

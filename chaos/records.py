@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 Record = TypeVar("Record", bound=msgspec.Struct)
+SIDE: Final = "side"
+"""The queue that is paused now and then."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 REFUSED: Final = "results came after the lease was lost and were not taken"

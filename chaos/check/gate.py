@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chaos.act import SIDE
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
 from chaos.oracle import seconds
-from chaos.records import Effect, Operation, Outcome
+from chaos.records import SIDE, Effect, Operation, Outcome
 
 
 class Closed(NamedTuple):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from chaos.act import SIDE, Act
-from chaos.records import SNOOZE, Effect, Fault, Phase, digest
+from chaos.act import Act
+from chaos.records import SIDE, SNOOZE, Effect, Fault, Phase, digest
 from chaos.simulation.wire import SimConnection, SimDatabase, Weather
 from foliot.api.app import build
 from foliot.api.operation import Services

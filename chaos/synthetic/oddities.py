@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from chaos.act import SIDE
-from chaos.records import Outcome
+from chaos.records import SIDE, Outcome
 from chaos.synthetic.calls import body_for, submit
 from chaos.synthetic.execution import Plan, carry_out, new_run
 from chaos.synthetic.world import BEGIN, BOUNDS, TENANTS, World, rfc3339

@@ -2,9 +2,8 @@
 
 import copy
 
-from chaos.act import SIDE
 from chaos.oracle import seconds
-from chaos.records import Outcome, Phase
+from chaos.records import SIDE, Outcome, Phase
 from chaos.synthetic.surgery import Row, Surgery, plant
 from chaos.synthetic.world import BOUNDS, rfc3339
 

@@ -15,7 +15,7 @@ from chaos.mutations import MUTANTS, Mutant, build
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
-BLOCKS, SEEDS = 8, 25
+BLOCKS, SEEDS = 6, 25
 ENOUGH = 60
 """Seeds within which a broken build is found out."""
 LEFT_OUT = {
