@@ -31,7 +31,7 @@ _introspect_types = asyncpg.Connection._introspect_types
 
 
 async def _asked_once(connection: asyncpg.Connection, types: Any, timeout: float) -> Any:  # noqa: ASYNC109 - as asyncpg's
-    """What arrays of numbers are is the same everywhere, and the driver asks in each of the thousands of connections."""
+    """What arrays of numbers are is the same everywhere, and the driver asks in each of thousands of connections."""
     if max(types) >= _OWN:
         return await _introspect_types(connection, types, timeout)
     asked = frozenset(types)
