@@ -59,12 +59,12 @@ def _overlaps_of(case: Case, job: Job) -> Iterator[Finding]:
 
 
 def _first_end(case: Case, run: Run) -> float | None:
-    """When it left its place to the next. Overlap does not apply to one that is let go on later."""
+    """When it left its place to the next. Overlap does not apply to a dead one that is let go on or given up later."""
     back = case.replays(run)
-    if not back:
+    if not back and (run.row or {}).get("state") != "discarded":
         return run.moment("finishedAt")
-    ends = (seconds(each["finishedAt"]) for each in run.attempts if each["finishedAt"] is not None)
-    return max((end for end in ends if end <= back[0]), default=None)
+    ends = [seconds(each["finishedAt"]) for each in run.attempts if each["startedAt"] and each["finishedAt"]]
+    return max((end for end in ends if not back or end <= back[0]), default=None)
 
 
 def _by_key(case: Case) -> dict[Key, list[Run]]:
