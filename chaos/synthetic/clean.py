@@ -147,6 +147,11 @@ def _limits(world: World) -> None:
     submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.8, 1.5)))
 
 
+def _plain(world: World) -> None:
+    """Faults are planted into plain runs of quiet times: there is one, whatever the dice say."""
+    submit(world, 470.0, Plan())
+
+
 _PARTS: tuple[Callable[[World], None], ...] = (
     _schedules,
     _edits,
@@ -162,4 +167,5 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     paused_queue,
     stopped_at_its_lease,
     inside,
+    _plain,
 )

@@ -74,8 +74,8 @@ class Story:
         self.jobs: list[str] = []
 
     def executions(self) -> list[Execution]:
-        lines = self.machine.ledger.read_text().splitlines() if self.machine.ledger.exists() else []
-        noted = [line.split() for line in lines]
+        text = self.machine.ledger.read_text() if self.machine.ledger.exists() else ""
+        noted = [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]  # the last may be half written
         return [Execution(run, int(fence), int(attempt), int(pid)) for run, fence, attempt, pid in noted]
 
     async def submit(self, count: int, seconds: float = 0.0, hang_up_after: float | None = None) -> list[str]:

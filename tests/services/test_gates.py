@@ -250,4 +250,5 @@ async def _due(world: World, table: str) -> tuple[int, datetime | None]:
 async def _promote(world: World, line, table, now) -> None:
     due = await fetch_due(world.promoter._line, table, 10, now)
     assert len(due) == 1
-    await line.run(f"promote_{table}", [run.id for run in due], [run.lane for run in due], [1_000])
+    at = [now] if table == "runs" else []
+    await line.run(f"promote_{table}", [run.id for run in due], [run.lane for run in due], [1_000], *at)
