@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 
 import chaos
+from chaos.oracle import seconds
 from chaos.records import Fault, Outcome
 from chaos.synthetic import clean, planted
+from chaos.synthetic.world import rfc3339
 from chaos.verdict import check
 
 HERE = Path(chaos.__file__).parent
@@ -145,3 +147,19 @@ def test_instants_after_the_cut_off_are_not_judged():
     evidence = planted(1, "S3 silence")
     evidence.dump.taken -= 250
     assert check(evidence).counts["S3"] == 0
+
+
+def test_a_run_that_was_given_up_later_left_its_place_when_it_ended():
+    evidence = clean(7)
+    made = [each for each in evidence.operations if each.kind == "createJob" and each.answer and "every" in each.body]
+    skipping = {each.answer["jobId"] for each in made if each.body.get("overlap", "skip") == "skip"}
+    given_up = [
+        row
+        for rows in evidence.dump.runs.values()
+        for row in rows
+        if row["jobId"] in skipping and row["state"] == "completed"
+    ]
+    for row in given_up:
+        row |= {"state": "discarded", "finishedAt": rfc3339(seconds(row["finishedAt"]) + 60)}
+    assert given_up
+    assert not [each for each in check(evidence).findings if each.finding.check == "S9"]
