@@ -152,10 +152,6 @@ def digest(payload: Any) -> str:
     return hashlib.blake2b(msgspec.json.encode(payload, order="sorted"), digest_size=8).hexdigest()
 
 
-def write_lines(path: Path, records: list[Any]) -> None:
-    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
-
-
 def read_lines(path: Path, kind: type[Record]) -> list[Record]:
     """All whole lines; a last line cut short by a crash is left out."""
     decoder = msgspec.json.Decoder(kind)

@@ -14,7 +14,6 @@ from foliot.domain.fairness import Priority
 from foliot.domain.retry import Backoff
 
 FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
-LONGEST_TIMEOUT: Final = timedelta(days=7)
 LARGEST_PAYLOAD: Final = 256 * 1024
 """Bytes of JSON."""
 
