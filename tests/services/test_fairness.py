@@ -11,7 +11,7 @@ from foliot.domain.fairness import Priority
 from foliot.domain.marks import Marks
 from foliot.services.tenants import Tenants
 from foliot.store import dispatch
-from foliot.store.specs import WEIGHTS_REMEMBERED, SpecBook
+from foliot.store.specs import TENANTS_REMEMBERED, SpecBook
 from foliot.worker.shares import Shares
 from ranking import claim_and_publish, per_tenant, waiting, weigh
 from worker.making import function_spec
@@ -109,11 +109,11 @@ async def test_a_weight_is_believed_for_two_seconds_by_those_who_accept_runs(wor
     book = SpecBook(world.database, lambda: now)
     assert (await book.intern(world.tenant, NOOP)).weight == 1
     await Tenants(world.database).set_weight("acme", 7)
-    now += WEIGHTS_REMEMBERED - 0.001
+    now += TENANTS_REMEMBERED - 0.001
     assert (await book.intern(world.tenant, NOOP)).weight == 1
     now += 0.001
     assert (await book.intern(world.tenant, NOOP)).weight == 7
-    assert WEIGHTS_REMEMBERED <= 2.0
+    assert TENANTS_REMEMBERED <= 2.0
 
 
 @pytest.mark.parametrize("weight", [0, -1, 1001])

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from foliot.domain.errorclass import RetryRule
 from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import Priority
+from foliot.domain.limits import Concurrency
 from foliot.domain.retry import Backoff
 
 FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
@@ -65,6 +66,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """Rules per kind of error."""
     delivery: Literal["atMostOnce"] | UnsetType = UNSET
     on_disconnect: Literal["stop"] | UnsetType = UNSET
+    concurrency: Concurrency | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.delivery is not UNSET and self.max_retries:
@@ -87,6 +89,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     def stops_when_cut_off(self) -> bool:
         """Whether its handler is stopped before the lease of a worker that cannot reach the database ends."""
         return self.on_disconnect is not UNSET
+
+    @property
+    def limit(self) -> int | None:
+        """How many of its runs go at once: of the job, or of each key."""
+        return None if self.concurrency is UNSET else self.concurrency.limit
+
+    def key_of(self, payload: bytes) -> int | None:
+        """Which of the runs under this spec's limit count together with one of this payload."""
+        return None if self.concurrency is UNSET else self.concurrency.key_of(payload)
 
     def body(self) -> bytes:
         """The canonical bytes: what is stored, and what the digest is of."""

@@ -10,6 +10,7 @@ import msgspec
 from foliot.domain.errors import Conflict, Unavailable
 from foliot.kit import telemetry
 from foliot.kit.signals import DUE, READY
+from foliot.store.admission import seat
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
@@ -143,7 +144,7 @@ class Submitter:
 
     async def _write_together(self, calls: list[_Call]) -> list[Accepted]:
         runs = [run for call in calls for run in call.runs]
-        now = [run for run in runs if run.starts_now]
+        now = [run for run in runs if run.is_free]
         specs = Counter(map(_SPEC, now))  # few, so that what is asked of them need not be asked of every run
         flows = {spec: spec.flow for spec in specs}
         counts: Counter[Flow] = Counter()
@@ -163,12 +164,14 @@ class Submitter:
             ]
             if fresh := {run.job for run, _ in rows if run.job is not None}:
                 await _refuse_closed(connection, fresh)
-            if at_once := [row for row in rows if row[0].starts_now]:
+            if at_once := [row for row in rows if row[0].is_free]:
                 following = {spec: ranks.of(flow) for spec, flow in flows.items()}
                 taken = [next(following[run.spec]) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
-            if later := [row for row in rows if not row[0].starts_now]:
+            if later := [row for row in rows if not row[0].is_free]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
+            if limited := [id_ for run, id_ in later if run.spec.limited]:
+                await seat(connection, limited)
         return [
             Accepted(ids=numbers) if answer is None else Accepted(repeated=answer)
             for numbers, answer in zip(minted, repeated, strict=True)
@@ -209,7 +212,7 @@ def _lone(calls: list[_Call]) -> NewRun | None:
     if len(calls) > 1 or len(calls[0].runs) != 1 or calls[0].key is not None:
         return None
     run = calls[0].runs[0]
-    return run if run.starts_now and run.job is None else None
+    return run if run.is_free and run.job is None else None
 
 
 def _deal(ids: list[int], calls: list[_Call]) -> list[list[int]]:

@@ -58,7 +58,7 @@ class Tenants:
     async def set_weight(self, name: str, weight: int) -> Weight:
         """Give a tenant another share of every lane.
 
-        Firing, promoting and back-filling go by it at once, submitting within `specs.WEIGHTS_REMEMBERED` seconds. What
+        Firing, promoting and back-filling go by it at once, submitting within `specs.TENANTS_REMEMBERED` seconds. What
         waits already is moved by a scheduler, in pages.
         """
         check_weight(weight)

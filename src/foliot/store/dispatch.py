@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import asyncpg
 import msgspec
@@ -12,7 +12,9 @@ from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import Block, mint
 from foliot.domain.outcome import Outcome
 from foliot.domain.suspicion import deaths
+from foliot.store.admission import leaving
 from foliot.store.database import Database, Line
+from foliot.store.statements import SQL
 
 LARGEST_CLAIM = 800
 """Runs in one claim: the array must fit on a page, because settle looks into it by position."""
@@ -92,6 +94,8 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
     forgiven: int | None = None
     """Attempts before the last replay."""
+    tied: bool | None = None
+    """Whether it has ties: others wait for its end, so it is not to be ended without them (see `admission`)."""
 
     @property
     def failures(self) -> int:
@@ -146,9 +150,25 @@ async def strays(line: Line, worker: int, known: Sequence[int]) -> list[Claimed]
 
 async def settle(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
     """Record successes; how many were still ours."""
+    return await _end(line, "settle", batch, _success(worker, batch))
+
+
+async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
+    """Record every other ending; how many were still ours."""
+    return await _end(line, "conclude", batch, _other_end(worker, batch))
+
+
+async def _end(line: Line, name: str, batch: Sequence[Settlement], arguments: Sequence[Any]) -> int:
+    """Whoever is tied lets those go on that wait for it, in the same transaction."""
+    if tied := [each.run.id for each in batch if each.run.tied]:
+        async with leaving(line, tied, for_good=name == "settle") as connection:
+            return await connection.fetchval(SQL[name], *arguments)  # type: ignore[no-any-return]
+    return await line.fetchval(name, *arguments)  # type: ignore[no-any-return]
+
+
+def _success(worker: int, batch: Sequence[Settlement]) -> Sequence[Any]:
     fences = [each.run.fence for each in batch]
-    return await line.fetchval(  # type: ignore[no-any-return]
-        "settle",
+    return (
         worker,
         [each.run.id for each in batch],
         fences,
@@ -158,11 +178,9 @@ async def settle(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
     )
 
 
-async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
-    """Record every other ending; how many were still ours."""
+def _other_end(worker: int, batch: Sequence[Settlement]) -> Sequence[Any]:
     fences = [each.run.fence for each in batch]
-    return await line.fetchval(  # type: ignore[no-any-return]
-        "conclude",
+    return (
         worker,
         [each.run.id for each in batch],
         fences,

@@ -11,8 +11,10 @@ from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database, Line
 from foliot.store.dispatch import Flow
 
-WEIGHTS_REMEMBERED: Final = 2.0
-"""Seconds that the weights of tenants are believed without asking again."""
+TENANTS_REMEMBERED: Final = 2.0
+"""Seconds that the weights and limits of tenants are believed without asking again."""
+USUAL: Final = (1, False)
+"""The weight of most tenants, and whether they have a limit."""
 
 
 class SpecRef(NamedTuple):
@@ -23,6 +25,8 @@ class SpecRef(NamedTuple):
     tenant: int
     priority: Priority
     weight: int
+    limited: bool = False
+    """Whether its runs go through admission: it has a limit, or its tenant has."""
 
     @property
     def flow(self) -> Flow:
@@ -32,13 +36,13 @@ class SpecRef(NamedTuple):
 class SpecBook:
     """Finds or stores specs, and remembers what it found.
 
-    Specs never change, so what it knows of them stays true. Weights do: those it gives are no older than
-    `WEIGHTS_REMEMBERED` seconds and one statement.
+    Specs never change, so what it knows of them stays true. Weights and limits of tenants do: those it gives are no
+    older than `TENANTS_REMEMBERED` seconds and one statement.
     """
 
     def __init__(self, database: Database | Line, clock: Steady = steady) -> None:
         self._database = database
-        self._weights = _Weights(database, clock)
+        self._tenants = _Tenants(database, clock)
         self._known: dict[tuple[int, bytes], SpecRef] = {}
 
     async def intern(self, tenant: int, spec: Spec) -> SpecRef:
@@ -51,8 +55,10 @@ class SpecBook:
         found = {name: ref for name in names if (ref := self._known.get((tenant, name)))}
         if missing := {name: spec for name, spec in zip(names, specs, strict=True) if name not in found}:
             found |= await self._learn(tenant, missing)
-        weight = await self._weights.of(tenant)
-        return [ref if ref.weight == weight else ref._replace(weight=weight) for name in names for ref in [found[name]]]
+        weight, limited = await self._tenants.of(tenant)
+        if (weight, limited) == USUAL:
+            return [found[name] for name in names]
+        return [ref._replace(weight=weight, limited=ref.limited or limited) for name in names for ref in [found[name]]]
 
     async def _learn(self, tenant: int, specs: dict[bytes, Spec]) -> dict[bytes, SpecRef]:
         rows = await self._database.fetch("find_specs", tenant, list(specs))
@@ -61,8 +67,9 @@ class SpecBook:
             # A statement of its own: it sees what a rival, for whom the insert waited, has stored.
             rows = await self._database.fetch("find_specs", tenant, list(specs))
         refs = {
-            row["digest"]: SpecRef(row["id"], row["lane"], tenant, specs[row["digest"]].priority, weight=1)
+            name: SpecRef(row["id"], row["lane"], tenant, specs[name].priority, 1, specs[name].limit is not None)
             for row in rows
+            for name in [row["digest"]]
         }
         if len(self._known) > 100_000:
             self._known.clear()
@@ -75,32 +82,34 @@ class SpecBook:
         await self._database.fetch("make_lanes", queues, groups)
         priorities, bodies = [spec.priority for spec in specs.values()], [spec.body() for spec in specs.values()]
         once = [spec.is_at_most_once for spec in specs.values()]
-        await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies, once)
+        limits = [spec.limit for spec in specs.values()]
+        await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies, once, limits)
 
 
-class _Weights:
+class _Tenants:
     """One statement asks for all of them, so that a thousand tenants cost no more than one."""
 
     def __init__(self, database: Database | Line, clock: Steady) -> None:
         self._database = database
         self._clock = clock
         self._asked = float("-inf")
-        self._weights: dict[int, int] = {}
+        self._unusual: dict[int, tuple[int, bool]] = {}
         self._turn = asyncio.Lock()
 
-    async def of(self, tenant: int) -> int:
+    async def of(self, tenant: int) -> tuple[int, bool]:
         if self._is_old():
             async with self._turn:
                 if self._is_old():
                     await self._ask()
-        return self._weights.get(tenant, 1)
+        return self._unusual.get(tenant, USUAL)
 
     def _is_old(self) -> bool:
-        return self._clock() - self._asked >= WEIGHTS_REMEMBERED
+        return self._clock() - self._asked >= TENANTS_REMEMBERED
 
     async def _ask(self) -> None:
         asked = self._clock()
-        self._weights = {row["id"]: row["weight"] for row in await self._database.fetch("weights")}
+        rows = await self._database.fetch("unusual_tenants")
+        self._unusual = {row["id"]: (row["weight"], row["limited"]) for row in rows}
         self._asked = asked
 
 

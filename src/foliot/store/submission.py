@@ -2,13 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from foliot.domain.errors import Conflict, InvalidField
 from foliot.domain.fairness import Priority, step
 from foliot.store.database import Connection, Database
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
+
+NO_DELAY: Final = timedelta()
 
 
 class NewRun(NamedTuple):
@@ -25,10 +27,17 @@ class NewRun(NamedTuple):
     delay: timedelta | None = None
     origin: int | None = None
     """For runs of a job: none means a run by hand, which gets an origin of its own."""
+    limit_key: int | None = None
+    """Which runs under the spec's limit it counts together with."""
 
     @property
     def starts_now(self) -> bool:
         return self.due is None and self.delay is None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is ready as it comes: due now, and under no limit."""
+        return self.due is None and self.delay is None and not self.spec.limited
 
 
 async def hold_open(connection: Connection, jobs: Iterable[int]) -> set[int]:
@@ -72,9 +81,10 @@ async def plan(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int
         [run.job for run in runs],
         origins,
         [run.due for run in runs],
-        [run.delay for run in runs],
+        [NO_DELAY if run.starts_now else run.delay for run in runs],
         [run.target for run in runs],
         [run.payload for run in runs],
+        [run.limit_key for run in runs],
     )
 
 

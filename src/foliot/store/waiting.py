@@ -7,8 +7,10 @@ from typing import Final, Literal, NamedTuple
 
 from foliot.domain.fairness import Priority, retry_rank, step
 from foliot.domain.shards import EVERYTHING, Look
+from foliot.store.admission import enter_lines
 from foliot.store.database import Line
 from foliot.store.dispatch import Flow, reserve
+from foliot.store.statements import SQL
 
 Table = Literal["runs", "timers"]
 BATCH: Final = 2_000
@@ -24,6 +26,8 @@ class DueRun(NamedTuple):
     """A retry: ranked just above what has been claimed, without moving its flow."""
     v: int
     due_at: datetime
+    limited: bool
+    """Whether it needs a seat before it may run."""
 
     @property
     def flow(self) -> Flow:
@@ -53,6 +57,19 @@ async def promote(
     )
 
 
+async def promote_limited(line: Line, table: Table, due: Sequence[DueRun], now: datetime | None = None) -> int:
+    """Let these runs, whose time has come, wait for their turn instead, or be ready if it is theirs."""
+    ids, nothing = [run.id for run in due], [None] * len(due)
+    at = [now] if table == "runs" else []
+    async with line.borrow(atomic=True) as connection:
+        lines = await enter_lines(connection, ids) if table == "runs" else None
+        moved = await connection.fetchval(SQL[f"promote_{table}"], ids, [run.lane for run in due], nothing, *at)
+        if lines is None:
+            lines = await enter_lines(connection, ids)
+        await lines.admit()
+    return moved  # type: ignore[no-any-return]
+
+
 async def seconds_to_next_due(line: Line, look: Look = EVERYTHING, since: datetime | None = None) -> float | None:
     return await line.fetchval("next_due", look.numbers, since)  # type: ignore[no-any-return]
 
@@ -78,11 +95,19 @@ async def promote_due(
     due = await fetch_due(line, table, BATCH, now, look, since)
     if not due:
         return Promoted(0, None)
+    moved = 0
+    if free := [run for run in due if not run.limited]:
+        moved += await promote(line, table, free, await _ranks(ranks, free), now)
+    if limited := [run for run in due if run.limited]:
+        moved += await promote_limited(line, table, limited, now)
+    return Promoted(moved, max(run.due_at for run in due))
+
+
+async def _ranks(line: Line, due: Sequence[DueRun]) -> list[int]:
     flows = [run.flow for run in due]
     counts: Counter[Flow] = Counter(flow for run, flow in zip(due, flows, strict=True) if not run.again)
-    reserved = await reserve(ranks, counts, {run.tenant: run.weight for run in due}, 0)
-    chosen = [
+    reserved = await reserve(line, counts, {run.tenant: run.weight for run in due}, 0)
+    return [
         retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else reserved.take(flow)
         for run, flow in zip(due, flows, strict=True)
     ]
-    return Promoted(await promote(line, table, due, chosen, now), max(run.due_at for run in due))

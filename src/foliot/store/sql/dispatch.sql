@@ -53,7 +53,7 @@ WITH head AS MATERIALIZED (
     RETURNING id, runs
 )
 SELECT claimed.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
-       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven, run.tied
   FROM claimed CROSS JOIN LATERAL unnest(claimed.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run
 
@@ -63,7 +63,7 @@ SELECT * FROM claim_when_ready($1, $2, $3::int[], $4::bigint[], $5, $6::int[], $
 -- :name reclaim
 -- The reply to a claim was lost: what did it take?
 SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
-       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven, run.tied
   FROM claim CROSS JOIN LATERAL unnest(claim.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run AND run.fence < claim.id
  WHERE claim.worker = $1 AND claim.number = $2
@@ -72,7 +72,7 @@ SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run
 -- Claims that stand in this worker's name and that it knows nothing of: the reply was lost, or the claim reached us after
 -- its sender had given it up.
 SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run.tenant, run.spec, run.job,
-       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
+       run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven, run.tied
   FROM claim CROSS JOIN LATERAL unnest(claim.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run AND run.fence < claim.id
  WHERE claim.worker = $1 AND claim.id <> ALL ($2::bigint[])

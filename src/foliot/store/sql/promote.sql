@@ -4,8 +4,8 @@
 -- bounds the index, as in `due_schedules`. A run's shard mixes the number of its block with its place in the block: one
 -- alone stands at the beginning of its block, many stand side by side in one, and both are to be dealt out evenly.
 SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.fence > 0 AND run.rank > 0 AS again, lane.v,
-       run.due_at
-  FROM (SELECT id, tenant, spec, fence, rank, due_at FROM run
+       run.due_at, run.tied IS NOT NULL OR spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited
+  FROM (SELECT id, tenant, spec, fence, rank, due_at, tied FROM run
          WHERE state = 0 AND due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
            AND ($3::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($3))
          ORDER BY due_at LIMIT $2) AS run
@@ -15,7 +15,8 @@ SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.fence > 
 
 -- :name due_timers
 -- A floor from the future stands for nothing: the clock was set back since.
-SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, 0::bigint AS v, timer.due_at
+SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, 0::bigint AS v, timer.due_at,
+       spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited
   FROM (SELECT id, tenant, spec, due_at FROM timer
          WHERE due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
            AND due_at >= CASE WHEN $5::timestamptz < coalesce($1, statement_timestamp()) THEN $5 ELSE '-infinity' END
@@ -32,6 +33,7 @@ SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS
 -- every row: with 100,000 waiting runs a batch of 200 took 6 s.
 -- A run of an exclusive job that has waited for its phase takes the job's only place now, or is skipped. If a rival takes
 -- it in the same moment, the unique index says so and the batch is tried again.
+-- Runs under a limit come without a rank and go on waiting: admission follows in the same transaction.
 WITH found AS MATERIALIZED (
     SELECT x.id, x.lane, x.rank, job.gate, run.job, run.scheduled_at,
            coalesce(job.exclusive AND run.origin = 0 AND run.occurrence > '-infinity', false) AS asks
@@ -52,7 +54,8 @@ WITH found AS MATERIALIZED (
     SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 8, 'the previous run was still going'
       FROM skipped
 ), moved AS (
-    UPDATE run SET state = CASE WHEN due.gate = 1 THEN 2 ELSE 1 END, rank = due.rank,
+    UPDATE run SET state = CASE WHEN due.gate = 1 THEN 2 WHEN due.rank IS NULL THEN 0 ELSE 1 END,
+                   rank = coalesce(due.rank, run.rank),
                    occurrence = CASE WHEN due.asks THEN '-infinity' ELSE run.occurrence END
       FROM due
      WHERE run.id = due.id AND run.state < 1 AND run.due_at <= coalesce($4::timestamptz, statement_timestamp())
@@ -68,11 +71,12 @@ SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM skipped)
 -- statement and looks at the job's runs in a later one: either we find its mark, or it finds our run.
 WITH gone AS (
     DELETE FROM timer USING unnest($1::bigint[], $2::int[], $3::bigint[]) AS due(id, lane, rank) WHERE timer.id = due.id
-    RETURNING timer.*, due.lane, due.rank, CASE WHEN timer.held THEN 2 ELSE 1 END AS state
+    RETURNING timer.*, due.lane, due.rank, CASE WHEN timer.held THEN 2 WHEN due.rank IS NULL THEN 0 ELSE 1 END AS state
 ), made AS (
-    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, target, payload)
-    SELECT id, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, scheduled_at, due_at, rank, tenant, spec, state,
-           target, payload
+    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, target, payload,
+                     limit_key)
+    SELECT id, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, scheduled_at, due_at, coalesce(rank, 0), tenant, spec,
+           state, target, payload, limit_key
       FROM gone
 ), queued AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM gone WHERE state = 1

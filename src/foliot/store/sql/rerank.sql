@@ -8,8 +8,8 @@ RETURNING tenant.id, old.weight
 -- :name read_weight
 SELECT weight, EXISTS (SELECT FROM rerank WHERE rerank.tenant = tenant.id) AS is_moving FROM tenant WHERE name = $1
 
--- :name weights
-SELECT id, weight FROM tenant WHERE weight <> 1
+-- :name unusual_tenants
+SELECT id, weight, concurrency IS NOT NULL AS limited FROM tenant WHERE weight <> 1 OR concurrency IS NOT NULL
 
 -- :name hold_flows
 -- In key order, as `reserve` takes them.

@@ -3,10 +3,10 @@ SELECT id, lane, digest FROM spec WHERE tenant = $1 AND digest = ANY ($2::bytea[
 
 -- :name make_specs
 -- Their lanes were made before. Sorted, so that two batches with the same specs wait for each other.
-INSERT INTO spec (tenant, digest, lane, priority, body, at_most_once)
-SELECT $1, x.digest, lane.id, x.priority, x.body, x.at_most_once
-  FROM unnest($2::bytea[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::boolean[])
-       AS x(digest, queue, handler_group, priority, body, at_most_once)
+INSERT INTO spec (tenant, digest, lane, priority, body, at_most_once, concurrency)
+SELECT $1, x.digest, lane.id, x.priority, x.body, x.at_most_once, x.concurrency
+  FROM unnest($2::bytea[], $3::text[], $4::text[], $5::smallint[], $6::bytea[], $7::boolean[], $8::int[])
+       AS x(digest, queue, handler_group, priority, body, at_most_once, concurrency)
   JOIN lane ON lane.queue = x.queue AND lane.labels = '' AND lane.handler_group = x.handler_group
  ORDER BY x.digest
 ON CONFLICT (tenant, digest) DO NOTHING

@@ -1,16 +1,18 @@
 -- :name plan
 -- The instant decides between the two tables; both keep what promote needs.
 WITH asked AS (
-    SELECT id, tenant, spec, job, origin, coalesce(due_at, now() + delay) AS due_at, target, payload
+    SELECT id, tenant, spec, job, origin, coalesce(due_at, now() + delay) AS due_at, target, payload, limit_key
       FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::interval[],
-                  $8::bytea[], $9::bytea[]) AS x(id, tenant, spec, job, origin, due_at, delay, target, payload)
+                  $8::bytea[], $9::bytea[], $10::bigint[])
+           AS x(id, tenant, spec, job, origin, due_at, delay, target, payload, limit_key)
 ), near AS (
-    INSERT INTO run (id, tenant, spec, job, origin, occurrence, scheduled_at, due_at, state, target, payload)
-    SELECT id, tenant, spec, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, due_at, due_at, 0, target, payload
+    INSERT INTO run (id, tenant, spec, job, origin, occurrence, scheduled_at, due_at, state, target, payload, limit_key)
+    SELECT id, tenant, spec, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, due_at, due_at, 0, target, payload,
+           limit_key
       FROM asked WHERE due_at <= now() + interval '1 minute'
 )
-INSERT INTO timer (id, tenant, spec, job, origin, scheduled_at, due_at, target, payload)
-SELECT id, tenant, spec, job, origin, due_at, due_at, target, payload
+INSERT INTO timer (id, tenant, spec, job, origin, scheduled_at, due_at, target, payload, limit_key)
+SELECT id, tenant, spec, job, origin, due_at, due_at, target, payload, limit_key
   FROM asked WHERE due_at > now() + interval '1 minute'
 
 -- :name hold_open
