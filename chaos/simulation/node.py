@@ -193,8 +193,9 @@ class ApiNode(Node):
             DeadLetters(database, hints.give),
             Fleet(database, hints.give),
             Gateway(database, hints.give),  # its workers speak to the database themselves
+            Tenants(database, monotonic),
         )
-        app = build(services, Tenants(database, monotonic), Health(database), Gauges(database, monotonic))
+        app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:
             group.create_task(submitter.run())
             group.create_task(hints.run())

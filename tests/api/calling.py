@@ -127,8 +127,9 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.dead_letters,
         world.fleet,
         world.gateway,
+        tenants or Tenants(world.database),
     )
-    return build(services, tenants or Tenants(world.database), Health(world.database), Gauges(world.database))
+    return build(services, Health(world.database), Gauges(world.database))
 
 
 async def rows(world: World) -> dict[str, int]:

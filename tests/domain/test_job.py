@@ -45,7 +45,7 @@ SPECS = st.builds(
 
 
 def _draft(**fields) -> Draft:
-    return Draft(name="x", key=None, spec=NOOP, payload=b"", labels={}, exclusive=True, timing={}, **fields)
+    return Draft(name="x", key=None, spec=NOOP, payload=b"", labels={}, timing={}, **fields)
 
 
 def test_what_makes_a_job_run_decides_its_kind():

@@ -13,7 +13,19 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from foliot.api import calendars, dead_letters, fleet, jobs, ledger, operations, problems, runs, schedules, work
+from foliot.api import (
+    calendars,
+    dead_letters,
+    fleet,
+    jobs,
+    ledger,
+    operations,
+    problems,
+    runs,
+    schedules,
+    tenants,
+    work,
+)
 from foliot.api.endpoint import Endpoint, endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
@@ -22,7 +34,6 @@ from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit import telemetry
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
-from foliot.services.tenants import Tenants
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *ledger.OPERATIONS,
@@ -33,11 +44,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *schedules.OPERATIONS,
     *calendars.OPERATIONS,
     *fleet.OPERATIONS,
+    *tenants.OPERATIONS,
     *work.OPERATIONS,
 )
 
 
-def build(services: Services, tenants: Tenants, health: Health, gauges: Gauges) -> Starlette:
+def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
     described = document(OPERATIONS)
     openapi, docs = msgspec.json.encode(described), page(described)
 
@@ -69,7 +81,7 @@ def build(services: Services, tenants: Tenants, health: Health, gauges: Gauges) 
     async def home(_: Request) -> Response:
         return RedirectResponse("/docs")
 
-    endpoints = [(each, endpoint(each, services, tenants)) for each in OPERATIONS]
+    endpoints = [(each, endpoint(each, services, services.tenants)) for each in OPERATIONS]
     routes = [
         Route("/", home),
         Route("/health", is_alive, methods=["GET", "POST"]),  # POST: a target for first jobs

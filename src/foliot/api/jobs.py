@@ -166,9 +166,10 @@ async def _by_hand(call: Call, row: JobRow) -> NewRun:
     if body.priority is not None:
         spec = msgspec.structs.replace(spec, priority=parse_priority(body.priority))
     payload = row.payload if body.payload is msgspec.UNSET else check_payload(bytes(body.payload))
-    ref = await call.services.specs.intern(call.tenant.id, spec)
+    limit_key = spec.key_of(payload)
     due, delay = start_of(body)
-    return NewRun(ref, payload, job=row.id, due=due, delay=delay)
+    ref = await call.services.specs.intern(call.tenant.id, spec)
+    return NewRun(ref, payload, job=row.id, due=due, delay=delay, limit_key=limit_key)
 
 
 OPERATIONS = (

@@ -65,7 +65,7 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
     if operation.method == "PUT":
         answer["responses"]["201"] = {**answer["responses"]["200"], "description": "Created"}
     if operation.body is not None:
-        schema = {"$ref": _REF.format(name="JobPatch")} if operation.method == "PATCH" else known[str(operation.body)]
+        schema = {"$ref": _REF.format(name="JobPatch")} if operation.name == "changeJob" else known[str(operation.body)]
         answer["requestBody"] = {
             "required": not operation.body_is_optional,
             "content": {"application/json": {"schema": schema}},

@@ -15,6 +15,7 @@ from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
+from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
 
 
@@ -42,6 +43,7 @@ class Services(NamedTuple):
     dead_letters: DeadLetters
     fleet: Fleet
     gateway: Gateway
+    tenants: Tenants
 
 
 class Call(NamedTuple):

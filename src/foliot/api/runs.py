@@ -37,8 +37,9 @@ async def new_run(call: Call, body: RunBody) -> NewRun:
     due, delay = start_of(body)
     spec, target = spec_and_target(body)
     payload = payload_of(body)
+    limit_key = spec.key_of(payload)
     ref = await call.services.specs.intern(call.tenant.id, spec)
-    return NewRun(ref, payload, target=target, due=due, delay=delay)
+    return NewRun(ref, payload, target=target, due=due, delay=delay, limit_key=limit_key)
 
 
 async def create_run(call: Call) -> Reply:

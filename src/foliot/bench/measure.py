@@ -193,7 +193,6 @@ class Bench:
             spec=Spec(handler=FunctionHandler("note")),
             payload=b"{}",
             labels={},
-            exclusive=True,
             timing={"cronExpression": "*/10 * * * * *", "timezone": "UTC"},
             recurrence=Cron("*/10 * * * * *", "UTC"),
         )

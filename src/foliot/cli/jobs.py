@@ -10,6 +10,8 @@ from foliot.cli.operations import backfill
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.cli.schedules import show
 from foliot.domain.errors import FoliotError
+from foliot.domain.job import Overlap
+from foliot.domain.limits import HIGHEST
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -63,6 +65,12 @@ def calendar_option(name: str | None, rule: str | None) -> str | dict[str, str] 
     return {"name": name, "rule": rule}
 
 
+def concurrency_option(limit: int | None, path: str | None) -> dict[str, Any] | None:
+    if limit is None and path is not None:
+        raise click.UsageError("--concurrency-key needs --concurrency")
+    return None if limit is None else {"limit": limit} if path is None else {"limit": limit, "key": path}
+
+
 def definition(command: Any) -> Any:
     """The options that create and edit share."""
     options = [
@@ -112,7 +120,19 @@ def definition(command: Any) -> Any:
             type=click.Choice(["finish", "stop"]),
             help="When its worker is cut off from the database: go on, or stop in time.",
         ),
-        click.option("--overlap", type=click.Choice(["skip", "allow"]), help="When the previous run is still going."),
+        click.option(
+            "--concurrency", type=click.IntRange(1, HIGHEST), metavar="N", help="At most so many of its runs at once."
+        ),
+        click.option(
+            "--concurrency-key",
+            metavar="PATH",
+            help="So many of each value that is there, for example payload.account.",
+        ),
+        click.option(
+            "--overlap",
+            type=click.Choice([each.value for each in Overlap]),
+            help="When a scheduled run from before is still there.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -131,6 +151,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     values["dst"] = dst_option(values.pop("gap", None), values.pop("fold", None))
     values["catch_up"] = catch_up_option(values.pop("catch_up", None), values.pop("catch_up_window", None))
     values["calendar"] = calendar_option(values.pop("calendar", None), values.pop("calendar_rule", None))
+    values["concurrency"] = concurrency_option(values.pop("concurrency", None), values.pop("concurrency_key", None))
     given = {name: value for name, value in values.items() if value is not None}
     if labels:
         given["labels"] = dict(label.split("=", 1) for label in labels)

@@ -8,6 +8,7 @@ import click
 
 from foliot.cli.output import as_json, say, wants_json
 from foliot.domain.errors import FoliotError
+from foliot.domain.limits import HIGHEST
 from foliot.kit.settings import Settings
 from foliot.store.database import Database
 
@@ -138,6 +139,35 @@ def weigh_tenant(settings: Settings, name: str, weight: int | None, json: bool) 
             say(f"tenant {name} weighs {found.weight}{moving}")
 
     with_database(settings, weigh)
+
+
+@tenant.command("limit")
+@click.argument("name")
+@click.argument("limit", type=click.IntRange(1, HIGHEST), required=False)
+@click.option("--off", is_flag=True, help="Take the limit away.")
+@wants_json
+@click.pass_obj
+def limit_tenant(settings: Settings, name: str, limit: int | None, off: bool, json: bool) -> None:
+    """Set how many runs of a tenant go at once, over all its jobs; without LIMIT, show it and how it stands.
+
+    Whoever waits goes by the new limit at once. Runs that were ready or running before there was one are not counted.
+    """
+    from foliot.services.tenants import Tenants
+
+    if off and limit is not None:
+        raise click.UsageError("either LIMIT or --off")
+
+    async def show(database: Database) -> None:
+        tenants = Tenants(database)
+        found = await (tenants.set_limit(name, limit) if off or limit else tenants.read(name))
+        if json:
+            as_json({"tenant": name, "limit": found.concurrency, "going": found.going, "waiting": found.waiting})
+        elif found.concurrency is None:
+            say(f"tenant {name} has no limit")
+        else:
+            say(f"tenant {name}: at most {found.concurrency:,} at once; {found.going:,} go, {found.waiting:,} wait")
+
+    with_database(settings, show)
 
 
 @click.group()

@@ -51,8 +51,9 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             DeadLetters(database, hints.give),
             Fleet(database, hints.give),
             gateway,
+            Tenants(database),
         )
-        app = build(services, Tenants(database), Health(database), Gauges(database))
+        app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
         async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):

@@ -1,7 +1,8 @@
 """What a job is: the definition that its owner wrote, made whole and checked."""
 
 from datetime import datetime, timedelta
-from enum import IntEnum
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,34 @@ class Gate(IntEnum):
     CANCELLED = 2
 
 
+class Overlap(StrEnum):
+    """What becomes of a fire time while a scheduled run of the job from before is still there."""
+
+    SKIP = "skip"
+    QUEUE_ONE = "queueOne"  # one waits; further ones are skipped
+    QUEUE = "queue"  # all wait, in order
+    ALLOW = "allow"
+    CANCEL_PREVIOUS = "cancelPrevious"
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Kept by the unique index on a job's occurrences alone."""
+        return self is Overlap.SKIP
+
+    @property
+    def number(self) -> int:
+        """As stored beside `exclusive`; 0 if that says it all."""
+        return _LINED_UP.get(self, 0)
+
+    @classmethod
+    def stored(cls, number: int, *, exclusive: bool) -> "Overlap":
+        usual = cls.SKIP if exclusive else cls.ALLOW
+        return next((each for each, stored in _LINED_UP.items() if stored == number), usual)
+
+
+_LINED_UP: Final = MappingProxyType({Overlap.QUEUE_ONE: 1, Overlap.QUEUE: 2, Overlap.CANCEL_PREVIOUS: 3})
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A definition ready to be stored: every default filled in, every field checked."""
 
@@ -42,10 +71,11 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     spec: Spec
     payload: bytes
     labels: dict[str, str]
-    exclusive: bool
-    """Whether an occurrence is skipped while the previous run is still going (overlap: skip)."""
     timing: dict[str, Any]
     """The schedule in the owner's own words."""
+    overlap: Overlap = Overlap.SKIP
+    limit_key: int | None = None
+    """Which of the runs under the spec's limit those with this payload count together with."""
     recurrence: Recurrence | None = None
     run_at: datetime | None = None
     """The instant of a one-time job."""

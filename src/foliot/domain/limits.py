@@ -9,7 +9,14 @@ import msgspec
 from foliot.domain.errors import InvalidField
 
 HIGHEST: Final = 1_000_000
-_PATH: Final = re.compile(r"payload((?:\.[^.\s]{1,100}){1,10})")
+_PATH: Final = re.compile(r"payload((?:\.[^.\s\x00-\x1f\x7f-\x9f]{1,100}){1,10})")
+
+
+def check_limit(limit: int, field: str, instead: str) -> int:
+    if not 1 <= limit <= HIGHEST:
+        hint = f"use a whole number from 1 to {HIGHEST:,}; {instead}"
+        raise InvalidField(field, f"a limit of {limit} cannot be", hint)
+    return limit
 
 
 class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -19,9 +26,7 @@ class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     key: str | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.limit <= HIGHEST:
-            hint = f"use a whole number from 1 to {HIGHEST:,}; to stop everything, pause the job"
-            raise InvalidField("concurrency.limit", f"a limit of {self.limit} cannot be", hint)
+        check_limit(self.limit, "concurrency.limit", "to stop everything, pause the job")
         if self.key is not None and not _PATH.fullmatch(self.key):
             hint = "name a field of the payload, such as payload.account or payload.order.customer"
             raise InvalidField("concurrency.key", f"{self.key[:80]!r} is no path into the payload", hint)

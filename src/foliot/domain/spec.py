@@ -95,6 +95,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
         """How many of its runs go at once: of the job, or of each key."""
         return None if self.concurrency is UNSET else self.concurrency.limit
 
+    @property
+    def limit_path(self) -> str | None:
+        """The path into the payload by which the limit tells runs apart."""
+        return None if self.concurrency is UNSET else self.concurrency.key
+
     def key_of(self, payload: bytes) -> int | None:
         """Which of the runs under this spec's limit count together with one of this payload."""
         return None if self.concurrency is UNSET else self.concurrency.key_of(payload)

@@ -273,6 +273,14 @@ class AsyncFoliot:
     async def resume_queue(self, queue: str) -> Record:
         return Record(await self.request(calls.hold_queue(queue, "resume")))
 
+    async def get_tenant(self, tenant: str) -> Record:
+        """The tenant of this client's key: its `weight`, its `limits`, and how many runs wait for them."""
+        return Record(await self.request(calls.get("tenants", tenant)))
+
+    async def limit_tenant(self, tenant: str, *, concurrency: int | None) -> Record:
+        """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
+        return Record(await self.request(calls.limit_tenant(tenant, concurrency)))
+
     async def _submitted(self, request: Request) -> AsyncRun:
         return AsyncRun({**await self.request(request), "status": "pending"}, self._read)
 

@@ -20,25 +20,28 @@ Moment = datetime | str
 def submit(
     handler: Handler, payload: Any, delay: Delay, at: datetime | None, key: str | None, policy: dict[str, Any]
 ) -> Request:
-    body = _body({"handler": handler, "payload": payload, **_start(delay, at), **policy})
+    body = _body({"handler": handler, "payload": payload, **_start(delay, at), **_limited(policy)})
     return Request("POST", path("runs"), body, key)
 
 
 def create_job(name: str, handler: Handler, key: str | None, fields: dict[str, Any]) -> Request:
-    return Request("POST", path("jobs"), _body({"name": name, "handler": handler, **fields}), key)
+    return Request("POST", path("jobs"), _body({"name": name, "handler": handler, **_limited(fields)}), key)
 
 
 def create_jobs(jobs: Iterable[Mapping[str, Any]], key: str | None) -> Request:
-    return Request("POST", path("jobs", verb=":batch"), _encode({"jobs": [_fields(job) for job in jobs]}), key)
+    return Request(
+        "POST", path("jobs", verb=":batch"), _encode({"jobs": [_fields(_limited(job)) for job in jobs]}), key
+    )
 
 
 def put_job(key: str, name: str, handler: Handler, fields: dict[str, Any]) -> Request:
-    return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **fields}))
+    return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **_limited(fields)}))
 
 
 def change_job(job: str, fields: dict[str, Any]) -> Request:
     """Here None is sent: it takes a field away."""
-    return Request("PATCH", path("jobs", job), _encode({camel(name): _plain(name, fields[name]) for name in fields}))
+    changes = {camel(name): _plain(name, value) for name, value in _limited(fields).items()}
+    return Request("PATCH", path("jobs", job), _encode(changes))
 
 
 def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: dict[str, Any]) -> Request:
@@ -67,6 +70,10 @@ def drain_worker(worker: str) -> Request:
 
 def hold_queue(queue: str, verb: str) -> Request:
     return Request("POST", path("queues", queue, verb=f":{verb}"))
+
+
+def limit_tenant(tenant: str, concurrency: int | None) -> Request:
+    return Request("PATCH", path("tenants", tenant), _encode({"limits": {"concurrency": concurrency}}))
 
 
 def retry_run(run: str) -> Request:
@@ -124,6 +131,12 @@ def _body(values: Mapping[str, Any]) -> bytes:
 def _fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments in Python's spelling as fields in the wire's; what is None is left out."""
     return {camel(name): _plain(name, value) for name, value in values.items() if value is not None}
+
+
+def _limited(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A limit without a key may be written as a number: `concurrency=1`."""
+    limit = fields.get("concurrency")
+    return {**fields, "concurrency": {"limit": limit}} if type(limit) is int else fields
 
 
 def _plain(field: str, value: Any) -> Any:

@@ -256,6 +256,14 @@ class Foliot:
     def resume_queue(self, queue: str) -> Record:
         return Record(self.request(calls.hold_queue(queue, "resume")))
 
+    def get_tenant(self, tenant: str) -> Record:
+        """The tenant of this client's key: its `weight`, its `limits`, and how many runs wait for them."""
+        return Record(self.request(calls.get("tenants", tenant)))
+
+    def limit_tenant(self, tenant: str, *, concurrency: int | None) -> Record:
+        """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
+        return Record(self.request(calls.limit_tenant(tenant, concurrency)))
+
     def _submitted(self, request: Request) -> Run:
         return Run({**self.request(request), "status": "pending"}, self._read)
 

@@ -54,6 +54,8 @@ def values_of(access: Access, request: Request) -> dict[str, Any]:
         raise InvalidField("run", str(error), "see /docs for a run's fields") from None
     due, delay = start_of(body)
     spec, target = spec_and_target(body)
+    payload = payload_of(body)
+    spec.key_of(payload)  # what lacks it is refused here, where somebody hears it
     caller = access.key.split("_", 2)
     if len(caller) != 3:
         raise NotConfigured("the key is not one of Foliot's", "correct FOLIOT_KEY")
@@ -61,7 +63,7 @@ def values_of(access: Access, request: Request) -> dict[str, Any]:
         "caller": caller[1],
         "proof": hashlib.sha256(access.key.encode()).digest(),
         "spec": spec.body(),
-        "payload": payload_of(body),
+        "payload": payload,
         "target": target,
         "due_at": None if due is None else rfc3339(due),
         "delay": None if delay is None else f"{delay // timedelta(microseconds=1)} microseconds",

@@ -275,7 +275,14 @@ class Control:
 async def _plan_runs(connection: Connection, definitions: Sequence[Definition]) -> None:
     """Write the runs of those that are one-time jobs."""
     runs = {
-        each.run: NewRun(each.spec, each.draft.payload, job=each.job, due=each.draft.run_at, origin=ONE_TIME_ORIGIN)
+        each.run: NewRun(
+            each.spec,
+            each.draft.payload,
+            job=each.job,
+            due=each.draft.run_at,
+            origin=ONE_TIME_ORIGIN,
+            limit_key=each.draft.limit_key,
+        )
         for each in definitions
         if each.run is not None
     }

@@ -10,7 +10,7 @@ import msgspec
 from foliot.domain.calendar import Calendar
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode, instant_of
-from foliot.domain.job import Draft, Gate, Kind
+from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.domain.outcome import Ending
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
 from foliot.domain.spec import Spec
@@ -21,6 +21,7 @@ from foliot.store.database import Database
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
+from foliot.wire.limits import COUNTED, LINES, BlockedBy, ConcurrencyBody, concurrency_body, turn_of
 from foliot.wire.retries import backoff_body, rule_bodies
 from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, RunView
 
@@ -75,7 +76,7 @@ class Insights:
         return _page(rows, limit, lambda row: job_view(tenant_name, row, calendars), lambda row: encode("c", row.id))
 
     async def run(self, tenant: int, run: int) -> RunView:
-        row = await reading.find_run(self._database, tenant, run)
+        row = await reading.find_run(self._database, tenant, run, COUNTED)
         if row is None:
             raise NotFound("there is no such run")
         return run_view(row)
@@ -119,7 +120,8 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         timeout_seconds=spec.timeout.total_seconds(),
         delivery=delivery_word(spec),
         on_disconnect="stop" if spec.stops_when_cut_off else "finish",
-        overlap="skip" if row.exclusive else "allow",
+        concurrency=_concurrency(spec),
+        overlap=Overlap.stored(row.overlap, exclusive=row.exclusive),
         version=row.version,
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -159,6 +161,7 @@ def run_view(row: RunRow) -> RunView:
         queue=row.spec.queue,
         priority=row.spec.priority.name.lower(),
         delivery=delivery_word(row.spec),
+        concurrency=_concurrency(row.spec),
         scheduled_at=row.scheduled_at,
         due_at=row.due_at,
         created_at=instant_of(row.id),
@@ -169,6 +172,7 @@ def run_view(row: RunRow) -> RunView:
         error_class=row.error_class,
         worker_id=_worker_id(row.worker),
         waiting_for=_waiting_for(row),
+        blocked_by=_blocked_by(row) or msgspec.UNSET,
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )
 
@@ -194,6 +198,10 @@ def attempt_view(row: AttemptRow) -> AttemptView:
 
 def delivery_word(spec: Spec) -> str:
     return "atMostOnce" if spec.is_at_most_once else "atLeastOnce"
+
+
+def _concurrency(spec: Spec) -> ConcurrencyBody | msgspec.UnsetType:
+    return msgspec.UNSET if spec.concurrency is msgspec.UNSET else concurrency_body(spec.concurrency)
 
 
 _SNAKE = dict(zip(JobView.__struct_encode_fields__, JobView.__struct_fields__, strict=True))
@@ -291,8 +299,16 @@ def _waiting_for(row: RunRow) -> str | None:
             return f"queue {row.spec.queue!r} to be resumed"
         case "worker":
             return f"a worker: none that lives offers {row.spec.handler.group!r} on queue {row.spec.queue!r}"
+        case _ if blocked := _blocked_by(row):
+            return turn_of(blocked, row.spec.limit_path, has_job=row.job is not None)
         case _:
             return "its job to be resumed" if row.state == State.BLOCKED else None
+
+
+def _blocked_by(row: RunRow) -> BlockedBy | None:
+    if row.line is None or row.capacity is None:
+        return None
+    return BlockedBy(line=LINES[row.line], limit=row.capacity, going=row.going, ahead=row.ahead)
 
 
 def _worker_id(worker: int | None) -> str | None:

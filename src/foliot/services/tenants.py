@@ -12,9 +12,10 @@ from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
 from foliot.store import rerank, tenants
+from foliot.store.admission import retune
 from foliot.store.database import Connection, Database
 from foliot.store.rerank import Changed, Weight
-from foliot.store.tenants import KeyOwner
+from foliot.store.tenants import KeyOwner, TenantRow
 
 REMEMBERED: Final = 5.0
 """Seconds that a key is believed without asking again: a revoked one works no longer than that."""
@@ -69,6 +70,25 @@ class Tenants:
             if changed.before != weight:
                 await _begin_reranks(connection, changed, weight)
         return await self.weight(name)
+
+    async def read(self, name: str) -> TenantRow:
+        found = await tenants.read_tenant(self._database, name)
+        if found is None:
+            raise _unknown(name)
+        return found
+
+    async def set_limit(self, name: str, limit: int | None) -> TenantRow:
+        """Let so many runs of a tenant go at once, over all its jobs; none takes the limit away.
+
+        Who waits for it goes by the new one at once. What is handed in within the next `specs.TENANTS_REMEMBERED`
+        seconds, and what was ready or running before there was a limit, may not be counted.
+        """
+        async with self._database.transaction() as connection:
+            tenant = await tenants.change_limit(connection, name, limit)
+            if tenant is None:
+                raise _unknown(name)
+            await retune(connection, tenant)
+        return await self.read(name)
 
     async def let_serve(self, token: str, serves: Sequence[str]) -> None:
         """Change which queues a valid key serves; it holds within seconds."""

@@ -61,6 +61,12 @@ async def seat(connection: Connection, ids: Sequence[int]) -> None:
         await (await lock_ties(connection, ids)).admit()
 
 
+async def retune(connection: Connection, tenant: int) -> None:
+    """Let as many go as the tenant's limit, which has just been changed, has room for."""
+    if slot := await connection.fetchval(SQL["lock_tenant_line"], tenant):
+        await connection.fetchval(SQL["hand_over"], [slot])
+
+
 async def call_left_behind(line: Line, patience: timedelta = PATIENCE, most: int = 1_000) -> int:
     """Call those whose turn it is and that nobody has called; how many there were: it should be none, ever."""
     found = [row["run"] for row in await line.fetch("left_behind", patience, most)]

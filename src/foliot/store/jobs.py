@@ -94,13 +94,15 @@ async def insert_jobs(connection: Connection, new: Sequence[Definition]) -> list
         [each.draft.key for each in new],
         [each.spec.id for each in new],
         [each.draft.kind for each in new],
-        [each.draft.exclusive for each in new],
+        [each.draft.overlap.is_exclusive for each in new],
         [each.schedule for each in new],
         [each.run for each in new],
         [_json(each.draft.timing) for each in new],
         [_json(each.draft.labels) for each in new],
         [each.draft.payload for each in new],
         [each.draft.max_runs for each in new],
+        [each.draft.overlap.number for each in new],
+        [each.draft.limit_key for each in new],
     )
     stored = {row["id"] for row in rows}
     return [each for each in new if each.job not in stored]
@@ -115,7 +117,7 @@ async def update_job(connection: Connection, changed: Definition, now: datetime)
         draft.name,
         spec.id,
         draft.kind,
-        draft.exclusive,
+        draft.overlap.is_exclusive,
         schedule,
         run,
         _json(draft.timing),
@@ -123,6 +125,8 @@ async def update_job(connection: Connection, changed: Definition, now: datetime)
         draft.payload,
         draft.max_runs,
         now,
+        draft.overlap.number,
+        draft.limit_key,
     )
 
 

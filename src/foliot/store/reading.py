@@ -20,6 +20,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     kind: int
     gate: int
     exclusive: bool
+    overlap: int
     schedule: int | None
     run: int | None
     status: str
@@ -97,6 +98,11 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     worker: int | None
     waits: str | None = None
     """Of a run that is ready but blocked all the same: `pause` of its queue, or `worker` if none offers its handler."""
+    line: int | None = None
+    """Of a run that stands in one: 1 its job's overlap, 2 its limit, 3 its tenant's."""
+    capacity: int | None = None
+    going: int | None = None
+    ahead: int | None = None
     target: bytes | None = None
     payload: bytes | None = None
 
@@ -105,8 +111,9 @@ def _run(row: Row) -> RunRow:
     return RunRow(spec=Spec.parse(row["spec_body"]), **{k: v for k, v in row.items() if k != "spec_body"})
 
 
-async def find_run(database: Database, tenant: int, run: int) -> RunRow | None:
-    row = await database.fetchrow("find_run", tenant, run)
+async def find_run(database: Database, tenant: int, run: int, most_ahead: int) -> RunRow | None:
+    """Of those before it in its line, at most `most_ahead` are counted."""
+    row = await database.fetchrow("find_run", tenant, run, most_ahead)
     return None if row is None else _run(row)
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from foliot.store.database import Database
+from foliot.store.database import Connection, Database
+from foliot.store.statements import SQL
 
 
 class KeyOwner(NamedTuple):
@@ -22,6 +23,26 @@ async def create_tenant(database: Database, name: str) -> bool:
 
 async def find_tenant(database: Database, name: str) -> int | None:
     return await database.fetchval("find_tenant", name)  # type: ignore[no-any-return]
+
+
+class TenantRow(NamedTuple):
+    """A tenant, and how it stands with its limit; without one nobody is counted."""
+
+    id: int
+    weight: int
+    concurrency: int | None
+    going: int | None
+    waiting: int | None
+
+
+async def read_tenant(database: Database, name: str) -> TenantRow | None:
+    row = await database.fetchrow("read_tenant", name)
+    return None if row is None else TenantRow(*row)
+
+
+async def change_limit(connection: Connection, name: str, limit: int | None) -> int | None:
+    """The tenant's number, or none if there is no such tenant."""
+    return await connection.fetchval(SQL["change_limit"], name, limit)  # type: ignore[no-any-return]
 
 
 async def insert_key(

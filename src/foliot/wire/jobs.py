@@ -16,6 +16,7 @@ from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHa
 from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
 from foliot.wire.codec import CONTROL
 from foliot.wire.handlers import handler_of
+from foliot.wire.limits import ConcurrencyBody, OverlapWord, concurrency_of, overlap_of
 from foliot.wire.retries import BackoffBody, RetryRules, backoff_of, rules_of
 from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing, seed_of
 
@@ -23,6 +24,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 MaxRetries = Annotated[int, Meta(ge=0, le=MOST_RETRIES, description="3 unless set; 0 with `atMostOnce`")]
 OnDisconnect = Annotated[Literal["finish", "stop"], Meta(description="`finish` unless set; `stop` with `atMostOnce`")]
 
+NO_PAYLOAD: Final = b"null"
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 
@@ -40,6 +42,7 @@ class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields
     timeout_seconds: Annotated[float, Meta(ge=0.001, le=604_800)] = 300
     delivery: Literal["atLeastOnce", "atMostOnce"] = "atLeastOnce"
     on_disconnect: OnDisconnect | UnsetType = UNSET
+    concurrency: ConcurrencyBody | None = None
 
 
 class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -60,7 +63,7 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     jitter: Duration | None = None
     calendar: str | CalendarUse | None = None
     labels: dict[str, str] = {}
-    overlap: Literal["skip", "allow"] = "skip"
+    overlap: OverlapWord = "skip"
     depends_on: list[Any] = []
 
 
@@ -85,6 +88,7 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
         timeout=timedelta(seconds=body.timeout_seconds),
         delivery="atMostOnce" if at_most_once else UNSET,
         on_disconnect="stop" if (body.on_disconnect or usual_end(at_most_once=at_most_once)) == "stop" else UNSET,
+        concurrency=UNSET if body.concurrency is None else concurrency_of(body.concurrency),
     )
 
 
@@ -98,7 +102,7 @@ def usual_end(*, at_most_once: bool) -> Literal["finish", "stop"]:
 
 
 def payload_of(body: Policy) -> bytes:
-    return b"null" if isinstance(body.payload, msgspec.UnsetType) else check_payload(bytes(body.payload))
+    return NO_PAYLOAD if isinstance(body.payload, msgspec.UnsetType) else check_payload(bytes(body.payload))
 
 
 def check_payload(payload: bytes) -> bytes:
@@ -136,13 +140,17 @@ def draft_of(body: JobBody, tenant: int | None = None, calendars: Calendars = NO
             raise InvalidField("endsAt", "lies before scheduleAt", "the job would never run")
     if timing.max_runs is not None and recurrence is None:
         raise InvalidField("maxRuns", "only a recurring job runs more than once", "leave it out, or add a schedule")
+    spec, payload = spec_of(body), payload_of(body)
+    # Whoever runs it by hand may bring the payload: what no schedule runs needs none of its own.
+    is_bare = recurrence is None and timing.schedule_at is None and payload == NO_PAYLOAD
     draft = Draft(
         name=_readable(body.name, "name"),
         key=None if body.key is None else check_key(body.key),
-        spec=spec_of(body),
-        payload=payload_of(body),
+        spec=spec,
+        payload=payload,
         labels=_labels(body.labels),
-        exclusive=body.overlap == "skip",
+        overlap=overlap_of(body.overlap, is_recurring=recurrence is not None),
+        limit_key=None if is_bare else spec.key_of(payload),
         timing=timing.words(recurrence),
         recurrence=recurrence,
         run_at=timing.schedule_at if recurrence is None else None,

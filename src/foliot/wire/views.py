@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.cron import Dst
 from foliot.wire.calendars import CalendarUse
+from foliot.wire.limits import BlockedBy, ConcurrencyBody
 from foliot.wire.retries import BackoffBody, RetryRuleBody
 
 Instant = Annotated[datetime, Meta(tz=True)]
@@ -68,6 +69,7 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     timeout_seconds: float
     delivery: str
     on_disconnect: str
+    concurrency: ConcurrencyBody | UnsetType = UNSET
     overlap: str
     version: int
     created_at: Instant
@@ -86,6 +88,7 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     queue: str
     priority: str
     delivery: str
+    concurrency: ConcurrencyBody | UnsetType = UNSET
     scheduled_at: Instant
     due_at: Instant
     created_at: Instant
@@ -97,6 +100,7 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     worker_id: str | None
     waiting_for: str | None
     """What keeps it from starting, besides time and its turn."""
+    blocked_by: BlockedBy | UnsetType = UNSET
     payload: msgspec.Raw | UnsetType = UNSET
 
 

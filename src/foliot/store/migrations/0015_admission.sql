@@ -264,3 +264,83 @@ SELECT claimed.id AS fence, taken.position::int AS position, run.id, run.rank, r
   FROM claimed CROSS JOIN LATERAL unnest(claimed.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run;
 END $$;
+
+-- As before (see the ninth migration), but a run under a limit goes by way of `outbox` in any case: which of the others it
+-- counts together with is found out from its payload, which only a process can read.
+CREATE OR REPLACE FUNCTION submit(
+    caller text, proof bytea, spec bytea, payload bytea, target bytea, due_at timestamptz, delay interval,
+    key text, fingerprint bytea
+) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = foliot, pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    owner   integer := (SELECT tenant FROM api_key WHERE id = caller AND digest = proof AND revoked_at IS NULL);
+    at      timestamptz := clock_timestamp();
+    due     timestamptz := coalesce(submit.due_at, at + submit.delay, at);
+    new_id  bigint := first_of_block(nextval('id_block'), at);
+    known   integer;
+    first   idempotency;
+BEGIN
+    IF owner IS NULL THEN
+        RAISE EXCEPTION 'the API key % is not known here', caller
+              USING ERRCODE = 'invalid_authorization_specification',
+                    HINT = 'is this the database of the Foliot that the key belongs to?';
+    END IF;
+    IF length(submit.payload) > 262144 THEN
+        RAISE EXCEPTION 'the payload is longer than 262,144 bytes' USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    IF submit.key IS NOT NULL THEN
+        PERFORM FROM remember(ARRAY[owner], ARRAY[submit.key], ARRAY[submit.fingerprint],
+                              ARRAY[convert_to(format('{"runId":"run_%s"}', id_text(new_id)), 'UTF8')]);
+        IF NOT FOUND THEN
+            SELECT * INTO STRICT first FROM idempotency WHERE tenant = owner AND key = submit.key;
+            IF first.fingerprint <> submit.fingerprint THEN
+                RAISE EXCEPTION 'the idempotency key was used for a different request'
+                      USING ERRCODE = 'invalid_parameter_value', HINT = 'use a new key for a new request';
+            END IF;
+            RETURN convert_from(first.answer, 'UTF8')::json ->> 'runId';
+        END IF;
+    END IF;
+    SELECT id INTO known FROM spec WHERE tenant = owner AND digest = sha256(submit.spec) AND concurrency IS NULL;
+    IF known IS NULL THEN
+        INSERT INTO outbox (id, tenant, body, due_at, target, payload)
+        VALUES (new_id, owner, submit.spec, due, submit.target, submit.payload);
+    ELSIF due <= at + interval '1 minute' THEN
+        INSERT INTO run (id, tenant, spec, scheduled_at, due_at, state, target, payload)
+        VALUES (new_id, owner, known, due, due, 0, submit.target, submit.payload);
+    ELSE
+        INSERT INTO timer (id, tenant, spec, scheduled_at, due_at, target, payload)
+        VALUES (new_id, owner, known, due, due, submit.target, submit.payload);
+    END IF;
+    RETURN 'run_' || id_text(new_id);
+END $$;
+
+-- As before (see the second migration), with one more column; and a job none of whose runs goes, because one must wait
+-- for something other than time, is `blocked`.
+CREATE OR REPLACE VIEW job_view AS
+SELECT job.id, job.tenant, job.name, job.key, job.spec, job.kind, job.gate, job.exclusive, job.schedule, job.run,
+       job.timing, job.labels, job.payload, job.version, job.created_at, job.updated_at, spec.body AS spec_body,
+       schedule.key AS schedule_key, schedule.next_at, owned.after, nullif(owned.until, 'infinity') AS until,
+       last.run AS last_run, last.state AS last_state, last.scheduled_at AS last_scheduled_at,
+       last.started_at AS last_started_at, last.finished_at AS last_finished_at, last.error AS last_error,
+       CASE WHEN job.gate = 2 THEN 'cancelled'
+            WHEN ended.state = 4 THEN 'completed'
+            WHEN ended.state = 6 THEN 'cancelled'
+            WHEN ended.state IS NOT NULL THEN 'failed'
+            WHEN going.is_running THEN 'running'
+            WHEN job.gate = 1 THEN 'paused'
+            WHEN EXISTS (SELECT FROM run WHERE run.job = job.id AND run.state = 2) THEN 'blocked'
+            WHEN job.kind = 2 AND coalesce(owned.until, '-infinity') < clock_timestamp() THEN 'completed'
+            ELSE 'pending' END AS status, job.overlap
+  FROM job
+  JOIN spec ON spec.id = job.spec
+  LEFT JOIN schedule ON schedule.id = job.schedule
+  LEFT JOIN LATERAL (SELECT s.after, s.until FROM subscription s
+                      WHERE s.job = job.id AND s.schedule = job.schedule ORDER BY s.after DESC LIMIT 1) AS owned ON true
+  LEFT JOIN LATERAL (SELECT h.run, h.state, h.scheduled_at, h.started_at, h.finished_at, h.error FROM history h
+                      WHERE h.job = job.id AND h.state > 3 ORDER BY h.run DESC, h.finished_at DESC LIMIT 1) AS last ON true
+  LEFT JOIN LATERAL (SELECT h.state FROM history h WHERE h.job = job.id AND h.run = job.run AND h.state > 3
+                      ORDER BY h.finished_at DESC LIMIT 1) AS ended ON true
+ CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM live_run r WHERE r.job = job.id AND r.state = 3) AS is_running) AS going;

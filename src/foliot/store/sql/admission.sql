@@ -8,6 +8,12 @@ SELECT id FROM job WHERE id IN (SELECT job FROM run WHERE id = ANY ($1::bigint[]
 -- :name lock_ties
 SELECT lock_ties($1::bigint[])
 
+-- :name lock_tenant_line
+SELECT id FROM slot WHERE id = slot_number($1, 3, 0, NULL) FOR UPDATE
+
+-- :name hand_over
+SELECT hand_over($1::bigint[])
+
 -- :name untie
 SELECT untie($1::bigint[], $2::bigint[])
 

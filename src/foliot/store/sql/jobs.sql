@@ -9,11 +9,14 @@ SELECT clock_timestamp()
 
 -- :name insert_jobs
 -- Sorted by key, so that two batches with the same keys wait for each other instead of deadlocking.
-INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left)
-SELECT id, tenant, name, key, spec, kind, exclusive, schedule, run, timing::jsonb, labels::jsonb, payload, runs_left
+INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left, overlap,
+                 limit_key)
+SELECT id, tenant, name, key, spec, kind, exclusive, schedule, run, timing::jsonb, labels::jsonb, payload, runs_left,
+       overlap, limit_key
   FROM unnest($1::bigint[], $2::int[], $3::text[], $4::text[], $5::int[], $6::smallint[], $7::boolean[], $8::bigint[],
-              $9::bigint[], $10::text[], $11::text[], $12::bytea[], $13::int[])
-       AS x(id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left)
+              $9::bigint[], $10::text[], $11::text[], $12::bytea[], $13::int[], $14::smallint[], $15::bigint[])
+       AS x(id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left, overlap,
+            limit_key)
  ORDER BY tenant, key, id
 ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
@@ -21,7 +24,7 @@ RETURNING id
 -- :name update_job
 -- A new maxRuns counts from here; one that stays goes on with what is left of it.
 UPDATE job SET name = $3, spec = $4, kind = $5, exclusive = $6, schedule = $7, run = $8, timing = $9::jsonb,
-               labels = $10::jsonb, payload = $11,
+               labels = $10::jsonb, payload = $11, overlap = $14, limit_key = $15,
                runs_left = CASE WHEN (timing->>'maxRuns')::int IS NOT DISTINCT FROM $12 THEN runs_left ELSE $12 END,
                paused_at = CASE WHEN gate = 1 THEN $13::timestamptz END,
                version = version + 1, updated_at = clock_timestamp()

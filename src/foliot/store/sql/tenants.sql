@@ -4,6 +4,21 @@ INSERT INTO tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING id
 -- :name find_tenant
 SELECT id, name, weight FROM tenant WHERE name = $1
 
+-- :name read_tenant
+-- Who counts against the tenant's limit, and who is due and waits for it.
+SELECT id, weight, concurrency,
+       CASE WHEN concurrency IS NOT NULL THEN (SELECT count(*) FROM seat WHERE slot = line.slot AND state = 2) END
+       AS going,
+       CASE WHEN concurrency IS NOT NULL
+            THEN (SELECT count(*) FROM seat WHERE slot = line.slot AND state = 1 AND at <= clock_timestamp()) END
+       AS waiting
+  FROM tenant CROSS JOIN LATERAL (SELECT slot_number(tenant.id, 3, 0, NULL) AS slot) AS line
+ WHERE name = $1
+
+-- :name change_limit
+-- NO KEY, as in `change_weight`.
+UPDATE tenant SET concurrency = $2 WHERE name = $1 RETURNING id
+
 -- :name insert_key
 INSERT INTO api_key (id, tenant, digest, label, serves) VALUES ($1, $2, $3, $4, $5)
 
