@@ -29,6 +29,7 @@ from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rerank import Reranker
 from foliot.services.rezone import Rezone
+from foliot.services.sweep import Sweeper
 from foliot.services.upkeep import Housekeeper
 from foliot.store.database import Database
 from foliot.store.hints import Listener
@@ -77,6 +78,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(promoter, stop, wake_promoter, ready, apart=promoter.apart))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set))
             group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(_recalendar(database, hints), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Rezone(database, zone_data().version), stop, asyncio.Event(), wake_firer.set))

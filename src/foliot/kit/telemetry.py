@@ -28,6 +28,11 @@ RUNS_REAPED: Final = Counter("foliot_runs_reaped", "Runs taken back from dead wo
 RUNS_UNKNOWN: Final = Counter(
     "foliot_runs_unknown", "At-most-once runs that had begun when their worker was lost", registry=REGISTRY
 )
+LEFT_BEHIND: Final = Counter(
+    "foliot_left_behind",
+    "Runs and lines found by the sweeper that nobody had let in though it was their turn; above 0 is a fault",
+    registry=REGISTRY,
+)
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
 LATE_RESULTS: Final = Counter(
     "foliot_late_results", "Results without effect, because they came after the lease was lost", registry=REGISTRY

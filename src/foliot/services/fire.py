@@ -11,6 +11,7 @@ from foliot.domain.schedule import Recurrence, parse_key
 from foliot.domain.shards import EVERYTHING, Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
+from foliot.store.admission import enter
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.dispatch import reserve
@@ -217,6 +218,7 @@ class Firer:
             if not mine:
                 return 0
             made = await fire_chunk(connection, mine, ranks, awaited)
+            await enter(connection, made.entering)
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)

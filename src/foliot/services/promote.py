@@ -10,6 +10,7 @@ from foliot.domain.ids import encode
 from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
+from foliot.store.admission import answer_knocks
 from foliot.store.database import Database
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook
@@ -38,13 +39,14 @@ class Promoter:
         self._more = False
 
     async def run_once(self, now: datetime | None = None) -> int:
-        """Promote one batch from each table; how many runs became ready."""
+        """Promote one batch from each table and look after lines that were locked; how much there was to do."""
         self._more = False
         for run, reason in (await send_out(self._line, self._specs)).items():
             log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
-        done = 0
-        if (others := self._rounds.others()) is not None and (done := await self._promote_both(now, others)):
-            telemetry.OVERDUE_TAKEN.inc(done)
+        done = await answer_knocks(self._moves)
+        if (others := self._rounds.others()) is not None and (taken := await self._promote_both(now, others)):
+            done += taken
+            telemetry.OVERDUE_TAKEN.inc(taken)
             self._rounds.sweep_again()
         mine = self._rounds.mine()
         return done if mine is None else done + await self._promote_both(now, mine)

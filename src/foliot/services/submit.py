@@ -10,7 +10,7 @@ import msgspec
 from foliot.domain.errors import Conflict, Unavailable
 from foliot.kit import telemetry
 from foliot.kit.signals import DUE, READY
-from foliot.store.admission import seat
+from foliot.store.admission import enter
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
@@ -170,8 +170,7 @@ class Submitter:
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
             if later := [row for row in rows if not row[0].is_free]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
-            if limited := [id_ for run, id_ in later if run.spec.limited]:
-                await seat(connection, limited)
+            await enter(connection, [id_ for run, id_ in later if run.enters])
         return [
             Accepted(ids=numbers) if answer is None else Accepted(repeated=answer)
             for numbers, answer in zip(minted, repeated, strict=True)

@@ -12,7 +12,7 @@ from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
 from foliot.store import rerank, tenants
-from foliot.store.admission import retune
+from foliot.store.admission import relimit_tenant
 from foliot.store.database import Connection, Database
 from foliot.store.rerank import Changed, Weight
 from foliot.store.tenants import KeyOwner, TenantRow
@@ -87,7 +87,7 @@ class Tenants:
             tenant = await tenants.change_limit(connection, name, limit)
             if tenant is None:
                 raise _unknown(name)
-            await retune(connection, tenant)
+            await relimit_tenant(connection, tenant)
         return await self.read(name)
 
     async def let_serve(self, token: str, serves: Sequence[str]) -> None:

@@ -1,76 +1,108 @@
-"""What may run now for reasons other than time: runs under a limit hold seats, in lines that are kept in order."""
+"""What may run now for reasons other than time: runs under a limit hold seats, in lines that are kept in order.
+
+Whoever ends runs that are tied, or puts them off, does so inside `untying`. Whoever writes runs that are to be let in
+writes them blocked and tied, and calls `enter` in the same transaction.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from foliot.store.database import Connection, Line
 from foliot.store.statements import SQL
 
-PATIENCE: Final = timedelta(seconds=5)
-"""How long whoever is first in a line with room may stand there before the sweeper speaks of a lost wake-up."""
+FIRST: Final = -(2**63)
+"""Where a round over all lines begins."""
+MOST_KNOCKS: Final = 1_000
+"""Lines that one transaction looks after."""
 
 
-class Ties:
-    """The ties of some runs, locked; what happens to the runs happens meanwhile, in the same transaction."""
+class Untied:
+    """What came of it, once the block has ended."""
 
-    def __init__(self, connection: Connection, ids: Sequence[int], locked: Sequence[int]) -> None:
-        self._connection = connection
-        self._ids = ids
-        self._locked = locked
-
-    async def untie(self) -> list[int]:
-        """Free what these runs do not need any more, and call the next; the lanes in which something became ready."""
-        return await self._connection.fetchval(SQL["untie"], self._ids, self._locked)  # type: ignore[no-any-return]
-
-    async def admit(self) -> list[int]:
-        """Let those of these due runs be ready whose turn it is; the others are blocked until they are called."""
-        return await self._connection.fetchval(SQL["admit"], self._ids, self._locked)  # type: ignore[no-any-return]
-
-
-async def lock_ties(connection: Connection, ids: Sequence[int]) -> Ties:
-    """Whoever ends tied runs, puts them off or asks for their turn does this first, in a statement of its own."""
-    return Ties(connection, ids, await connection.fetchval(SQL["lock_ties"], ids))
+    lanes: Sequence[int] = ()
+    """In which something became ready."""
 
 
 @asynccontextmanager
-async def leaving(line: Line, ids: Sequence[int], *, for_good: bool) -> AsyncIterator[Connection]:
-    """A transaction in which some tied runs end, or wait again; at its end others take their places.
+async def untying(connection: Connection, ids: Sequence[int], *, for_good: bool) -> AsyncIterator[Untied]:
+    """What ends these tied runs, or lets them wait again; afterwards others take their places. In a transaction.
 
     Whoever does not end `for_good` comes back to its job: whether that is paused is then asked under its lock.
     """
-    async with line.borrow(atomic=True) as connection:
-        if not for_good:
-            await connection.fetch(SQL["lock_owners"], ids)
-        ties = await lock_ties(connection, ids)
-        yield connection
-        await ties.untie()
+    if not for_good:
+        await connection.fetch(SQL["lock_owners"], ids)
+    locked = await connection.fetchval(SQL["lock_ties"], ids)
+    untied = Untied()
+    yield untied
+    untied.lanes = await connection.fetchval(SQL["untie"], ids, locked)
 
 
-async def enter_lines(connection: Connection, ids: Sequence[int]) -> Ties:
-    """Take seats for runs that have none, and lock the lines of all of them."""
-    await connection.fetch(SQL["take_seats"], ids)
-    await connection.fetch(SQL["lock_owners"], ids)
-    return await lock_ties(connection, ids)
+@asynccontextmanager
+async def untying_job(connection: Connection, job: int) -> AsyncIterator[None]:
+    """The same for whatever is tied of a job, which is locked."""
+    ids = await connection.fetchval(SQL["tied_of_job"], job)
+    if not ids:
+        yield
+        return
+    async with untying(connection, ids, for_good=True):
+        yield
 
 
-async def seat(connection: Connection, ids: Sequence[int]) -> None:
-    """Put runs into their lines, in the transaction that writes them, and let those be ready whose turn it is."""
-    if await connection.fetchval(SQL["take_seats"], ids):
-        await (await lock_ties(connection, ids)).admit()
+async def enter(connection: Connection, ids: Sequence[int]) -> Sequence[int]:
+    """Let these runs in, which were just written, blocked and tied; the lanes in which something became ready."""
+    return await connection.fetchval(SQL["enter"], ids) if ids else ()
 
 
-async def retune(connection: Connection, tenant: int) -> None:
-    """Let as many go as the tenant's limit, which has just been changed, has room for."""
-    if slot := await connection.fetchval(SQL["lock_tenant_line"], tenant):
-        await connection.fetchval(SQL["hand_over"], [slot])
+async def answer_knocks(line: Line) -> int:
+    """Look after lines that somebody joined while they were locked; in how many lanes something became ready."""
+    if not await line.fetchval("are_knocking"):
+        return 0
+    return len(await line.fetchval("answer_knocks", MOST_KNOCKS))
 
 
-async def call_left_behind(line: Line, patience: timedelta = PATIENCE, most: int = 1_000) -> int:
-    """Call those whose turn it is and that nobody has called; how many there were: it should be none, ever."""
-    found = [row["run"] for row in await line.fetch("left_behind", patience, most)]
-    if found:
+async def line_up_again(connection: Connection, job: int) -> None:
+    """Put the runs of a job that was paused back into their lines."""
+    await connection.execute(SQL["line_up_again"], job)
+
+
+async def relimit(connection: Connection, job: int) -> None:
+    """Let the job's limits, which may have been changed, count for those that wait."""
+    await connection.execute(SQL["relimit"], job)
+
+
+async def relimit_tenant(connection: Connection, tenant: int) -> None:
+    """The same for a tenant's."""
+    await connection.execute(SQL["relimit_tenant"], tenant)
+
+
+class Looked(NamedTuple):
+    reached: int
+    """Where to look next; `FIRST` after the last."""
+    found: int
+
+
+async def call_left_behind(line: Line, after: int, most: int) -> Looked:
+    """Have those looked after, of the next lines, in which somebody stands that should have been called."""
+    (row,) = await line.fetch("left_behind", after, most)
+    if row["found"]:
+        await line.fetch("knock", row["found"])
+    return Looked(FIRST if row["reached"] is None else row["reached"], len(row["found"] or ()))
+
+
+async def free_stranded(line: Line, after: int, most: int) -> Looked:
+    """Free the seats of runs that are gone, and let those in that stand in no line, of the next runs."""
+    (row,) = await line.fetch("stranded", after, most)
+    gone, blocked = row["gone"] or (), row["found"] or ()
+    if gone:
+        async with line.borrow(atomic=True) as connection, untying(connection, gone, for_good=True):
+            pass
+    if blocked:
         async with line.borrow(atomic=True) as connection:
-            await (await lock_ties(connection, found)).admit()
-    return len(found)
+            await enter(connection, blocked)
+    return Looked(FIRST if row["reached"] is None else row["reached"], len(gone) + len(blocked))
+
+
+async def tidy_lines(line: Line, after: int, most: int) -> None:
+    """Remove lines, of the next ones, that nobody needs any more."""
+    await line.fetch("tidy_slots", after, most)

@@ -1,6 +1,6 @@
 """From ready to settled: ranks, claims, fences, outcomes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import Block, mint
 from foliot.domain.outcome import Outcome
 from foliot.domain.suspicion import deaths
-from foliot.store.admission import leaving
+from foliot.store.admission import untying
 from foliot.store.database import Database, Line
 from foliot.store.statements import SQL
 
@@ -150,26 +150,39 @@ async def strays(line: Line, worker: int, known: Sequence[int]) -> list[Claimed]
 
 async def settle(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
     """Record successes; how many were still ours."""
-    return await _end(line, "settle", batch, _success(worker, batch))
+    return await _end(line, worker, batch, "settle", _successes)
 
 
 async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
     """Record every other ending; how many were still ours."""
-    return await _end(line, "conclude", batch, _other_end(worker, batch))
+    return await _end(line, worker, batch, "conclude", _other_endings)
 
 
-async def _end(line: Line, name: str, batch: Sequence[Settlement], arguments: Sequence[Any]) -> int:
-    """Whoever is tied lets those go on that wait for it, in the same transaction."""
-    if tied := [each.run.id for each in batch if each.run.tied]:
-        async with leaving(line, tied, for_good=name == "settle") as connection:
-            return await connection.fetchval(SQL[name], *arguments)  # type: ignore[no-any-return]
-    return await line.fetchval(name, *arguments)  # type: ignore[no-any-return]
+async def _end(
+    line: Line,
+    worker: int,
+    batch: Sequence[Settlement],
+    name: str,
+    terms: Callable[[Sequence[Settlement]], Sequence[Any]],
+) -> int:
+    """Tied runs let those go on that wait for them, in the same transaction; ordinary ones know nothing of that."""
+    free = [each for each in batch if not each.run.tied]
+    tied = [each for each in batch if each.run.tied] if len(free) < len(batch) else []
+    done = await line.fetchval(name, worker, *terms(free), False) if free else 0
+    if done < len(free):
+        rows = await line.fetch("tied_among", [each.run.id for each in free])
+        since = {row["id"] for row in rows}
+        tied += [each for each in free if each.run.id in since]
+    if tied:
+        ids = [each.run.id for each in tied]
+        async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=name == "settle"):
+            done += await connection.fetchval(SQL[name], worker, *terms(tied), True)
+    return done  # type: ignore[no-any-return]
 
 
-def _success(worker: int, batch: Sequence[Settlement]) -> Sequence[Any]:
+def _successes(batch: Sequence[Settlement]) -> Sequence[Any]:
     fences = [each.run.fence for each in batch]
     return (
-        worker,
         [each.run.id for each in batch],
         fences,
         [each.run.position for each in batch],
@@ -178,10 +191,9 @@ def _success(worker: int, batch: Sequence[Settlement]) -> Sequence[Any]:
     )
 
 
-def _other_end(worker: int, batch: Sequence[Settlement]) -> Sequence[Any]:
+def _other_endings(batch: Sequence[Settlement]) -> Sequence[Any]:
     fences = [each.run.fence for each in batch]
     return (
-        worker,
         [each.run.id for each in batch],
         fences,
         [each.run.position for each in batch],

@@ -5,7 +5,9 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from foliot.store.admission import untying
 from foliot.store.database import Line
+from foliot.store.statements import SQL
 
 LEASE = timedelta(seconds=15)
 HEARTBEAT = timedelta(seconds=5)
@@ -81,7 +83,18 @@ class Reaped(NamedTuple):
     """At-most-once runs that had begun: they are over, and nobody can tell how they ended."""
 
 
+NOTHING_REAPED: Final = Reaped(0, 0, 0)
+
+
 async def reap(line: Line) -> Reaped:
     """Take back a bounded number of claims of dead or unknown workers, and make ready again what may be run again."""
-    (row,) = await line.fetch("reap", DEATHS_ALLOWED)
+    orphans = await line.fetch("orphans")
+    if not orphans:
+        return NOTHING_REAPED
+    claims, tied = [row["id"] for row in orphans], [run for row in orphans for run in row["tied"]]
+    if tied:
+        async with line.borrow(atomic=True) as connection, untying(connection, tied, for_good=False):
+            row = await connection.fetchrow(SQL["reap"], DEATHS_ALLOWED, claims, tied)
+    else:
+        (row,) = await line.fetch("reap", DEATHS_ALLOWED, claims, tied)
     return Reaped(row["claims"], row["returned"], row["dead"], row["unknown"])

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 
+from foliot.store.admission import untying
 from foliot.store.database import Database, Line, Row
 from foliot.store.fleet import About, Standing
+from foliot.store.statements import SQL
 
 NOBODY: Final = 0
 """No worker has this id: a claim in its name is nobody's, and taken back by the next reap."""
@@ -104,10 +106,35 @@ async def disown(line: Line, worker: int, fence: int, claimed_at: datetime) -> b
 
 
 async def settle_for_many(line: Line, parts: Sequence[Part]) -> set[tuple[int, int]] | None:
-    """Record successes. None if all were still held; else those that were, as (run, fence)."""
+    """Record successes. None if all were still held; else those that were, as (run, fence).
+
+    What workers say is not asked which runs are tied: those stay behind the first time, and are settled apart.
+    """
+    (row,) = await line.fetch("settle_for_many", *_terms(parts), False)
+    if row["runs"] is None:
+        return None
+    covered = set(zip(row["runs"], row["fences"], strict=True))
+    tied = {row["id"] for row in await line.fetch("tied_among", [run for part in parts for run in part.runs])}
+    if tied:
+        left = [_only(part, tied) for part in parts if not tied.isdisjoint(part.runs)]
+        async with line.borrow(atomic=True) as connection, untying(connection, sorted(tied), for_good=True):
+            row = await connection.fetchrow(SQL["settle_for_many"], *_terms(left), True)
+        if row["runs"] is None:
+            covered |= {(run, part.fence) for part in left for run in part.runs}
+        else:
+            covered |= set(zip(row["runs"], row["fences"], strict=True))
+    return covered
+
+
+def _only(part: Part, runs: set[int]) -> Part:
+    chosen = [place for place, run in enumerate(part.runs) if run in runs]
+    columns = ([column[place] for place in chosen] for column in (part.runs, part.positions, part.started_at))
+    return Part(part.worker, part.fence, *columns)
+
+
+def _terms(parts: Sequence[Part]) -> tuple[Sequence[Any], ...]:
     firsts, lasts = _places(len(part.runs) for part in parts)
-    (row,) = await line.fetch(
-        "settle_for_many",
+    return (
         [part.fence for part in parts],
         [part.worker for part in parts],
         firsts,
@@ -116,7 +143,6 @@ async def settle_for_many(line: Line, parts: Sequence[Part]) -> set[tuple[int, i
         [position for part in parts for position in part.positions],
         [at for part in parts for at in part.started_at],
     )
-    return None if row["runs"] is None else set(zip(row["runs"], row["fences"], strict=True))
 
 
 async def forget_for_many(line: Line, claims: Iterable[tuple[int, int]]) -> None:

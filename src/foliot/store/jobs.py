@@ -11,6 +11,7 @@ from foliot.domain.jitter import phase
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.domain.misfire import USUAL
 from foliot.domain.schedule import canonical_key, next_fire, parse_key
+from foliot.store.admission import line_up_again, relimit, untying, untying_job
 from foliot.store.calendars import bodies_of
 from foliot.store.database import Connection, Line, Row
 from foliot.store.specs import SpecRef
@@ -128,6 +129,7 @@ async def update_job(connection: Connection, changed: Definition, now: datetime)
         draft.overlap.number,
         draft.limit_key,
     )
+    await relimit(connection, job)
 
 
 async def set_gate(connection: Connection, tenant: int, job: int, gate: Gate, now: datetime) -> None:
@@ -207,23 +209,27 @@ async def unsubscribe(connection: Connection, jobs: Sequence[int], now: datetime
 
 async def take_back_run(connection: Connection, run: int) -> bool:
     """Remove the waiting run of a one-time job; false if it waits no more."""
-    return bool(await connection.fetch(SQL["take_back_run"], run))
+    async with untying(connection, [run], for_good=True):
+        return bool(await connection.fetch(SQL["take_back_run"], run))
 
 
 async def cancel_runs(connection: Connection, job: int, run: int | None) -> None:
     """End what waits, is ready or is blocked; `run` is the only one of a one-time job."""
     await connection.execute(SQL["cancel_timers"], job, run)
-    await connection.execute(SQL["cancel_runs"], job)
+    async with untying_job(connection, job):
+        await connection.execute(SQL["cancel_runs"], job)
 
 
 async def block_runs(connection: Connection, job: int, run: int | None) -> None:
     """Hold what waits or is ready; `run` as above."""
     await connection.execute(SQL["hold_timers"], job, run, True)
-    await connection.execute(SQL["block_runs"], job)
+    async with untying_job(connection, job):
+        await connection.execute(SQL["block_runs"], job)
 
 
 async def unblock_runs(connection: Connection, job: int, run: int | None) -> None:
     await connection.execute(SQL["hold_timers"], job, run, False)
+    await line_up_again(connection, job)
     await connection.execute(SQL["unblock_runs"], job)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from foliot.domain.letters import MOST_ATTEMPTS, Selection
 from foliot.domain.spec import Spec
+from foliot.store.admission import enter
 from foliot.store.database import Connection, Database, Line, Row
 from foliot.store.dispatch import Flow
 from foliot.store.statements import SQL
@@ -73,6 +74,8 @@ class Replayed(NamedTuple):
     id: int
     done: bool
     is_worn_out: bool
+    enters: bool = False
+    """Whether it had to wait for its turn, or for nobody's."""
 
 
 async def replay(
@@ -81,7 +84,9 @@ async def replay(
     """Bring back these dead letters, given with their ranks, if they died `until` then. What is none is not told of."""
     numbers, places = list(ranks), list(ranks.values())
     rows = await connection.fetch(SQL["replay"], tenant, numbers, places, until, note, MOST_ATTEMPTS)
-    return [Replayed(*row) for row in rows]
+    told = [Replayed(*row) for row in rows]
+    await enter(connection, [each.id for each in told if each.enters])
+    return told
 
 
 async def discard(

@@ -12,6 +12,7 @@ from foliot.domain.ids import first_id_at
 from foliot.domain.job import Gate, Kind
 from foliot.domain.operation import OperationKind, OperationState, Progress
 from foliot.domain.states import State
+from foliot.store.admission import enter, untying
 from foliot.store.database import Connection, Database, Line, Row
 from foliot.store.dispatch import Flow, Ranks
 from foliot.store.jobs import draw_ids
@@ -185,7 +186,9 @@ async def cancel_waiting_runs(connection: Connection, operations: Mapping[int, i
     """
     rows = await connection.fetch(SQL["hold_jobs" if wait else "hold_free_jobs"], list(operations.values()))
     held = {row["id"] for row in rows}
-    await connection.execute(SQL["cancel_waiting_runs"], [id_ for id_, job in operations.items() if job in held])
+    mine = [id_ for id_, job in operations.items() if job in held]
+    async with untying(connection, await connection.fetchval(SQL["tied_of_operations"], mine), for_good=True):
+        await connection.execute(SQL["cancel_waiting_runs"], mine)
 
 
 class Hungry(NamedTuple):
@@ -228,6 +231,7 @@ async def feed(connection: Connection, operations: Iterable[Hungry], ranks: Rank
         [step(weights[flow.tenant], Priority(flow.priority)) for flow in flows],
         [counts[flow] for flow in flows],
     )
+    await enter(connection, row["enter"])
     return Fed(row["made"], row["skipped"])
 
 

@@ -116,6 +116,8 @@ class Awaited(NamedTuple):
     weights: dict[int, int]
     flows: dict[int, Flow]
     """By spec."""
+    limited: frozenset[int] = frozenset()
+    """Specs whose runs are let in one after the other: they are ranked when they are."""
 
 
 async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> Awaited:
@@ -130,8 +132,10 @@ async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> Awaited:
         [firing.done_through for firing in firings],
         [firing.upto for firing in firings],
     )
-    awaited = Awaited({}, {}, {})
+    awaited = Awaited({}, {}, {}, frozenset(row["spec"] for row in rows if row["limited"]))
     for row in rows:
+        if row["limited"]:
+            continue
         flow = awaited.flows[row["spec"]] = Flow(row["lane"], row["tenant"], row["priority"])
         awaited.counts[flow] = awaited.counts.get(flow, 0) + row["runs"]
         awaited.weights[flow.tenant] = row["weight"]
@@ -143,12 +147,14 @@ class Fired(NamedTuple):
     skipped: int
     passed_over: int = 0
     """Jobs that did not want the instant so late."""
+    entering: Sequence[int] = ()
+    """Runs that are to be let in, in the same transaction (`admission.enter`)."""
 
 
 async def fire_chunk(connection: Connection, firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -> Fired:
     """Make the runs of these firings' next jobs and move the firings on; those that others moved are left alone."""
     (row,) = await connection.fetch(SQL["fire_chunk"], *chunk_terms(firings, ranks, awaited))
-    return Fired(row["fired"], row["skipped"], row["passed_over"])
+    return Fired(row["fired"], row["skipped"], row["passed_over"], row["enter"] or ())
 
 
 def chunk_terms(firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -> Iterator[Any]:
@@ -167,6 +173,7 @@ def chunk_terms(firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -
     yield [numbers[flow] for _, flow in flows]
     yield [ranks.base(flow) for _, flow in flows]
     yield [step(awaited.weights[flow.tenant], Priority(flow.priority)) for _, flow in flows]
+    yield sorted(awaited.limited)
 
 
 async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> None:

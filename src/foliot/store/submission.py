@@ -39,6 +39,11 @@ class NewRun(NamedTuple):
         """Whether it is ready as it comes: due now, and under no limit."""
         return self.due is None and self.delay is None and not self.spec.limited
 
+    @property
+    def enters(self) -> bool:
+        """Whether it is due now, and must wait for its turn."""
+        return self.spec.limited and self.starts_now
+
 
 async def hold_open(connection: Connection, jobs: Iterable[int]) -> set[int]:
     """Those of these jobs whose gate is open; it stays open until the transaction ends."""
@@ -69,7 +74,10 @@ async def enqueue_alone(connection: Connection, run: NewRun) -> int:
 
 
 async def plan(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int]) -> None:
-    """Write runs that wait for their time: into `run` if it comes within a minute, else into `timer`."""
+    """Write runs that wait for their time: into `run` if it comes within a minute, else into `timer`.
+
+    Those that are due now and under a limit are written blocked, and are to be let in (`admission.enter`) at once.
+    """
     origins = [
         run.origin if run.origin is not None or run.job is None else id_ for run, id_ in zip(runs, ids, strict=True)
     ]
@@ -81,10 +89,11 @@ async def plan(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int
         [run.job for run in runs],
         origins,
         [run.due for run in runs],
-        [NO_DELAY if run.starts_now else run.delay for run in runs],
+        [NO_DELAY if run.starts_now else run.delay for run in runs],  # what is limited is planned, also if it is due
         [run.target for run in runs],
         [run.payload for run in runs],
         [run.limit_key for run in runs],
+        [run.enters for run in runs],
     )
 
 

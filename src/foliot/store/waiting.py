@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from foliot.domain.fairness import Priority, retry_rank, step
 from foliot.domain.shards import EVERYTHING, Look
-from foliot.store.admission import enter_lines
+from foliot.store.admission import enter
 from foliot.store.database import Line
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.statements import SQL
@@ -59,14 +59,12 @@ async def promote(
 
 async def promote_limited(line: Line, table: Table, due: Sequence[DueRun], now: datetime | None = None) -> int:
     """Let these runs, whose time has come, wait for their turn instead, or be ready if it is theirs."""
-    ids, nothing = [run.id for run in due], [None] * len(due)
     at = [now] if table == "runs" else []
     async with line.borrow(atomic=True) as connection:
-        lines = await enter_lines(connection, ids) if table == "runs" else None
-        moved = await connection.fetchval(SQL[f"promote_{table}"], ids, [run.lane for run in due], nothing, *at)
-        if lines is None:
-            lines = await enter_lines(connection, ids)
-        await lines.admit()
+        moved, entering = await connection.fetchrow(
+            SQL[f"promote_{table}"], [run.id for run in due], [run.lane for run in due], [None] * len(due), *at
+        )
+        await enter(connection, entering)
     return moved  # type: ignore[no-any-return]
 
 

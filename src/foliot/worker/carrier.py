@@ -13,6 +13,7 @@ from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY
 from foliot.store import dispatch, fleet
+from foliot.store.admission import answer_knocks
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
@@ -103,6 +104,7 @@ class SqlCarrier:
     async def promote(self) -> int:
         for run, reason in (await send_out(self._claims, self._specs)).items():
             log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
+        await answer_knocks(self._claims)
         moved = (await promote_due(self._claims, self._claims, "runs", look=_LEFT_LYING)).runs
         now = asyncio.get_running_loop().time()
         if now - self._swept >= SWEEP:  # a look at the timers walks over all that left since the last vacuum

@@ -13,109 +13,142 @@ ALTER TABLE job ADD COLUMN overlap smallint NOT NULL DEFAULT 0 CHECK (overlap BE
 ALTER TABLE job ADD CONSTRAINT job_one_overlap CHECK (overlap = 0 OR NOT exclusive);
 -- What the key's path leads to in the payload, as a number; the payload itself may be encrypted.
 ALTER TABLE job ADD COLUMN limit_key bigint;
-ALTER TABLE subscription ADD COLUMN limit_key bigint;
+ALTER TABLE subscription
+    ADD COLUMN limit_key  bigint,
+    ADD COLUMN overlap    smallint;                             -- null where `exclusive` says it all
 ALTER TABLE run ADD COLUMN limit_key bigint;
 ALTER TABLE timer ADD COLUMN limit_key bigint;
 ALTER TABLE dead_letter ADD COLUMN limit_key bigint;
 -- Whether it has ties: seats in lines that others wait for. Whoever ends it or puts it off must call `lock_ties` before and
--- `untie` after, in one transaction. Null, for ordinary runs, takes no room.
+-- `untie` after, in one transaction. Null, for ordinary runs, takes no room. Who writes a run that is to be let in writes it
+-- blocked, with this set, and calls `enter`.
 ALTER TABLE run ADD COLUMN tied boolean;
 
--- One row per line, so that who comes and who leaves agree on the order. Its number is made from what it stands for: of
--- two lines with the same number, once in a million years, each waits for the other, and nothing worse.
+-- One row per line, so that who comes and who leaves agree on the order. Its number is made from what it stands for, and
+-- ends in the line's (two bits; 0 is free for others who need such rows). Of two lines with the same number, once in a
+-- million years, each waits for the other, and nothing worse.
+-- `owner`: the job, less than 0 the lane, 0 for a tenant's. The capacity that counts is the one of now, for whoever waits.
 DROP TABLE slot;
 CREATE TABLE slot (
-    id  bigint PRIMARY KEY
+    id          bigint PRIMARY KEY,
+    owner       bigint NOT NULL,
+    capacity    integer NOT NULL CHECK (capacity > 0),
+    idle_since  timestamptz                                     -- about to be removed, unless somebody comes
 ) WITH (fillfactor = 50);
+CREATE INDEX slot_of_job ON slot (owner) WHERE owner > 0;
 
--- state: 0 not in line (an earlier line comes first, or the job is paused), 1 in line, 2 held. In line means from `at` on.
+-- state: 0 not in line (an earlier line comes first, it waits for its time, or the job is paused), 1 in line, 2 held.
 CREATE TABLE seat (
     run       bigint NOT NULL,
     line      smallint NOT NULL CHECK (line IN (1, 2, 3)),
     slot      bigint NOT NULL,
-    capacity  integer NOT NULL,
     priority  smallint NOT NULL,
     at        timestamptz NOT NULL,
     state     smallint NOT NULL CHECK (state IN (0, 1, 2)),
     PRIMARY KEY (run, line)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX seat_out ON seat (slot) WHERE state = 0;
 CREATE INDEX seat_held ON seat (slot) WHERE state = 2;
 CREATE INDEX seat_waiting ON seat (slot, priority, at, run) WHERE state = 1;
 
-CREATE FUNCTION slot_number(tenant integer, line integer, scope bigint, key bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ('x' || left(md5(concat_ws(' ', tenant, line, scope, key)), 16))::bit(64)::bigint;
+-- Lines that somebody joined while another one had them locked: whoever promotes looks after them. Nearly always empty.
+CREATE TABLE knock (
+    slot  bigint NOT NULL
+);
 
--- Puts runs that were just written into their lines, in the transaction that writes them: whoever is acknowledged first
--- stands before whoever comes later. Only tenants' lines are ordered by priority: within a limit of its own a job's runs
--- go first in, first out. Called again it changes nothing.
-CREATE FUNCTION take_seats(ids bigint[]) RETURNS integer
-    LANGUAGE plpgsql AS $$
-DECLARE
-    seated integer;
+CREATE FUNCTION slot_number(tenant integer, line integer, owner bigint, key bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (('x' || left(md5(concat_ws(' ', tenant, line, owner, key)), 16))::bit(64)::bigint & -4) | line;
+
+-- Gives seats to those of these runs that have none: in the first of their lines they stand from now on. Only tenants'
+-- lines are ordered by priority: within a limit of its own a job's runs go first in, first out. A job's limit is the one
+-- that it has now. Says how many were given seats, which of them are to take the place of their predecessors, and which
+-- lines were known with another capacity.
+CREATE FUNCTION take_seats(ids bigint[], OUT seated integer, OUT newer bigint[], OUT slots bigint[], OUT capacities integer[])
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
 BEGIN
     WITH needed AS MATERIALIZED (
-        SELECT run.id, each.line, slot_number(run.tenant, each.line, each.scope, each.key) AS slot, each.capacity,
-               CASE WHEN each.line = 3 THEN spec.priority ELSE 0 END AS priority, run.due_at,
-               CASE WHEN each.line = min(each.line) OVER (PARTITION BY run.id) AND run.state < 2 THEN 1 ELSE 0 END AS state
-          FROM run
-          JOIN spec ON spec.id = run.spec
-          JOIN tenant ON tenant.id = run.tenant
-          LEFT JOIN job ON job.id = run.job AND run.origin = 0
-         CROSS JOIN LATERAL (VALUES
-                (1, run.job, NULL::bigint, CASE WHEN job.overlap > 0 THEN 1 END),
-                (2, coalesce(run.job, -spec.lane), run.limit_key, spec.concurrency),
-                (3, 0, NULL, tenant.concurrency)) AS each(line, scope, key, capacity)
-         WHERE run.id = ANY (ids) AND run.state <> 1 AND each.capacity IS NOT NULL
-    ), lines AS (
-        INSERT INTO slot (id) SELECT DISTINCT slot FROM needed ORDER BY slot ON CONFLICT DO NOTHING
+        SELECT its.*, known.capacity AS known, known.idle_since
+          FROM (SELECT run.id, each.line, each.owner, each.capacity, run.due_at, job.overlap = 3 AND each.line = 1 AS is_newer,
+                       slot_number(run.tenant, each.line, each.owner, each.key) AS slot,
+                       CASE WHEN each.line = 3 THEN spec.priority ELSE 0 END AS priority,
+                       each.line = min(each.line) OVER (PARTITION BY run.id) AS is_first
+                  FROM unnest(ids) AS x(id)
+                  JOIN run ON run.id = x.id
+                  JOIN spec ON spec.id = run.spec
+                  JOIN tenant ON tenant.id = run.tenant
+                  LEFT JOIN job ON job.id = run.job
+                 CROSS JOIN LATERAL (VALUES
+                        (1, run.job, NULL::bigint, CASE WHEN job.overlap > 0 AND run.origin = 0 THEN 1 END),
+                        (2, coalesce(run.job, -spec.lane), run.limit_key,
+                         CASE WHEN run.job IS NULL THEN spec.concurrency
+                              ELSE (SELECT current.concurrency FROM spec current WHERE current.id = job.spec) END),
+                        (3, 0, NULL, tenant.concurrency)) AS each(line, owner, key, capacity)
+                 WHERE each.capacity IS NOT NULL AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id)) AS its
+          LEFT JOIN slot known ON known.id = its.slot
+    ), opened AS (
+        INSERT INTO slot (id, owner, capacity)
+        SELECT DISTINCT ON (slot) slot, owner, capacity FROM needed WHERE known IS NULL OR idle_since IS NOT NULL ORDER BY slot
+        ON CONFLICT (id) DO UPDATE SET idle_since = NULL
     ), placed AS (
-        INSERT INTO seat (run, line, slot, capacity, priority, at, state)
-        SELECT id, line, slot, capacity, priority, due_at, state FROM needed
+        INSERT INTO seat (run, line, slot, priority, at, state)
+        SELECT id, line, slot, priority, due_at, is_first::int FROM needed
         ON CONFLICT DO NOTHING
-        RETURNING run
     )
-    SELECT count(DISTINCT run) INTO seated FROM placed;
-    IF seated > 0 THEN
-        UPDATE run SET tied = true
-         WHERE id = ANY (ids) AND tied IS NULL AND EXISTS (SELECT FROM seat WHERE seat.run = run.id);
-    END IF;
-    RETURN seated;
+    SELECT count(*) FILTER (WHERE is_first), array_agg(id) FILTER (WHERE is_newer),
+           array_agg(slot) FILTER (WHERE known <> capacity), array_agg(capacity) FILTER (WHERE known <> capacity)
+      INTO seated, newer, slots, capacities FROM needed;
 END $$;
 
--- Who frees seats or asks for them locks the lines first, all in one statement and in order; what follows is a later
--- statement, which sees what the one before in line has done. In one statement the wake-up would be lost.
-CREATE FUNCTION lock_slots(ids bigint[]) RETURNS bigint[]
-    LANGUAGE sql
-    RETURN ARRAY(SELECT id FROM slot WHERE id IN (SELECT slot FROM seat WHERE run = ANY (ids)) ORDER BY id FOR UPDATE);
-
--- Makes those of these runs ready that wait and hold all their seats; the lanes in which they are. Ranked as if they had
--- been handed in now: who waited for a limit has saved no credit against other tenants.
+-- Makes those of these runs ready that are blocked, or wait, and hold all their seats; the lanes in which they are. Ranked
+-- as if they had been handed in now: who waited for a limit has saved no credit against other tenants. A retry is ranked
+-- near the head, as everywhere. The flows are locked until the transaction ends, so this comes last, and once.
+-- Whoever stood in the one place of its job's waiting run (overlap: queueOne) leaves it here.
 CREATE FUNCTION make_ready(ids bigint[]) RETURNS integer[]
-    LANGUAGE plpgsql AS $$
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
 DECLARE
     lanes integer[];
 BEGIN
+    IF cardinality(ids) = 0 THEN
+        RETURN '{}';
+    END IF;
     WITH chosen AS MATERIALIZED (
-        SELECT run.id, run.tenant, spec.lane, spec.priority,
-               greatest(1, 65536 / (tenant.weight * (16 >> spec.priority))) AS step
-          FROM run JOIN spec ON spec.id = run.spec JOIN tenant ON tenant.id = run.tenant
-         WHERE run.id = ANY (ids) AND run.state IN (0, 2)
-           AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state < 2)
+        SELECT run.id, run.tenant, run.due_at, spec.lane, lane.v, run.fence > 0 AND run.rank > 0 AS again, as_.priority,
+               greatest(1, 65536 / (tenant.weight * (16 >> as_.priority))) AS step
+          FROM (SELECT DISTINCT unnest(ids) AS id) AS x
+          JOIN run ON run.id = x.id AND run.state IN (0, 2)
+          JOIN spec ON spec.id = run.spec
+          JOIN lane ON lane.id = spec.lane
+          JOIN tenant ON tenant.id = run.tenant
+         CROSS JOIN LATERAL (
+                SELECT ranked_as(spec.priority, run.id, run.origin, run.attempt, run.scheduled_at)::int AS priority) AS as_
+         WHERE NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state < 2)
     ), reserved AS (
         INSERT INTO flow AS f (lane, tenant, priority, last)
-        SELECT lane.id, c.tenant, c.priority, lane.v + sum(c.step)
-          FROM chosen c JOIN lane ON lane.id = c.lane GROUP BY 1, 2, 3, lane.v ORDER BY 1, 2, 3
+        SELECT lane, tenant, priority, v + sum(step) FROM chosen WHERE NOT again GROUP BY lane, tenant, priority, v
+         ORDER BY lane, tenant, priority
         ON CONFLICT (lane, tenant, priority) DO UPDATE
            SET last = greatest(f.last, (SELECT v FROM lane WHERE id = excluded.lane))
                       + excluded.last - (SELECT v FROM lane WHERE id = excluded.lane)
         RETURNING lane, tenant, priority, last
     ), ranked AS (
         SELECT c.id, c.lane,
-               r.last - c.step * (row_number() OVER (PARTITION BY c.lane, c.tenant, c.priority ORDER BY c.id DESC) - 1) AS rank
+               r.last - c.step * (row_number() OVER (PARTITION BY c.lane, c.tenant, c.priority
+                                                     ORDER BY c.due_at DESC, c.id DESC) - 1) AS rank
           FROM chosen c JOIN reserved r ON r.lane = c.lane AND r.tenant = c.tenant AND r.priority = c.priority
+         WHERE NOT c.again
+         UNION ALL
+        SELECT id, lane, v + step FROM chosen WHERE again
     ), admitted AS (
-        UPDATE run SET state = 1, rank = ranked.rank FROM ranked WHERE run.id = ranked.id
+        UPDATE run SET state = 1, rank = ranked.rank,
+                       occurrence = CASE WHEN run.occurrence = '-infinity'
+                                              AND EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.line = 1)
+                                         THEN run.scheduled_at ELSE run.occurrence END
+          FROM ranked WHERE run.id = ranked.id
         RETURNING run.id, run.rank, ranked.lane
     ), queued AS (
         INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM admitted RETURNING lane
@@ -124,94 +157,251 @@ BEGIN
     RETURN lanes;
 END $$;
 
--- Gives what is free in these lines, which the caller has locked, to those in front; whoever holds all its seats becomes
--- ready. Returns the lanes in which something did. How many hold a line is counted, never noted: a count cannot drift.
-CREATE FUNCTION hand_over(slots bigint[]) RETURNS integer[]
-    LANGUAGE plpgsql AS $$
+-- Gives what is free in these lines, which the caller has locked, to those in front, and sends these on to their next line;
+-- the runs that won. How many hold a line is counted, never noted: a count cannot drift. A line that is let go altogether
+-- may have a million in it, so it goes on in portions.
+CREATE FUNCTION hand_over(slots bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
 DECLARE
-    now      timestamptz := clock_timestamp();
     moved    bigint[];
     winners  bigint[] := '{}';
 BEGIN
     FOR this IN 1..3 LOOP
-        WITH won AS (
-            UPDATE seat SET state = 2
-              FROM unnest(slots) AS freed(slot)
-             CROSS JOIN LATERAL (SELECT count(*) AS held FROM seat s WHERE s.slot = freed.slot AND s.state = 2) AS taken
+        CONTINUE WHEN NOT EXISTS (SELECT FROM unnest(slots) AS x(slot) WHERE x.slot & 3 = this);
+        WITH front AS MATERIALIZED (
+            SELECT x.slot, first.run
+              FROM unnest(slots) AS x(slot)
+              JOIN slot ON slot.id = x.slot
              CROSS JOIN LATERAL (
                     SELECT s.run FROM seat s
-                     WHERE s.slot = freed.slot AND s.state = 1 AND s.at <= now
+                     WHERE s.slot = x.slot AND s.state = 1
                      ORDER BY s.priority, s.at, s.run
-                     LIMIT greatest(0, (SELECT f.capacity FROM seat f
-                                         WHERE f.slot = freed.slot AND f.state = 1 AND f.at <= now
-                                         ORDER BY f.priority, f.at, f.run LIMIT 1) - taken.held)) AS first
-             WHERE seat.run = first.run AND seat.line = this AND seat.slot = freed.slot
-            RETURNING seat.run, seat.line
+                     LIMIT least(5000, greatest(0, slot.capacity - (SELECT count(*) FROM seat h
+                                                                     WHERE h.slot = x.slot AND h.state = 2)))) AS first
+             WHERE x.slot & 3 = this AND EXISTS (SELECT FROM seat w WHERE w.slot = x.slot AND w.state = 1)
+        ), won AS (
+            UPDATE seat SET state = 2 FROM front WHERE seat.run = front.run AND seat.line = this
+            RETURNING seat.run
         ), onward AS (
             UPDATE seat SET state = 1 FROM won
              WHERE seat.run = won.run AND seat.state = 0
-               AND seat.line = (SELECT min(s.line) FROM seat s WHERE s.run = won.run AND s.line > won.line)
-            RETURNING seat.run, seat.slot
-        ), elsewhere AS (
-            -- Its next line is not ours to hand out: promote goes on with it.
-            UPDATE run SET state = 0 FROM onward
-             WHERE run.id = onward.run AND run.state = 2 AND onward.slot <> ALL (slots)
+               AND seat.line = (SELECT min(s.line) FROM seat s WHERE s.run = won.run AND s.state = 0)
+            RETURNING seat.slot
+        ), knocked AS (
+            INSERT INTO knock (slot)
+            SELECT DISTINCT slot FROM onward WHERE slot NOT IN (SELECT unnest(slots))
+             UNION ALL
+            SELECT slot FROM front GROUP BY slot HAVING count(*) = 5000
         )
-        SELECT coalesce(array_agg(run), '{}') INTO moved FROM won;
+        SELECT array_agg(run) INTO moved FROM won;
         winners := winners || moved;
     END LOOP;
-    RETURN CASE WHEN winners = '{}' THEN '{}' ELSE make_ready(winners) END;
+    RETURN winners;
+END $$;
+
+-- Who frees seats locks the lines first, all in one statement and in order; what follows is a later statement, which sees
+-- what the one before in line has done. In one statement the wake-up would be lost, and so it would be where later
+-- statements see no more than earlier ones.
+CREATE FUNCTION lock_ties(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'a run that others wait for cannot be settled at the isolation level %',
+                        current_setting('transaction_isolation')
+              USING ERRCODE = 'feature_not_supported', HINT = 'use READ COMMITTED for runs under a limit';
+    END IF;
+    RETURN ARRAY(SELECT id FROM slot WHERE id IN (SELECT slot FROM seat WHERE run = ANY (ids)) ORDER BY id FOR UPDATE);
 END $$;
 
 -- After something has happened to these runs, whose lines (`slots`) were locked before it did: those that are gone leave
 -- their seats; those that wait for their time leave the ones that others may have meanwhile. Under a limit of 1 the seat
 -- is kept, so that nobody overtakes; not a tenant's, whose other jobs have nothing to do with it. Those of a paused job
--- leave the line. What is free is handed over.
-CREATE FUNCTION vacate(ids bigint[], slots bigint[]) RETURNS integer[]
-    LANGUAGE plpgsql AS $$
+-- leave the line, and of what they hold the tenant's seat only: nobody else asks for the others. What is free is handed
+-- over; answers with the runs that won.
+CREATE FUNCTION vacate(ids bigint[], slots bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
 BEGIN
     DELETE FROM seat WHERE seat.run = ANY (ids) AND NOT EXISTS (SELECT FROM run WHERE run.id = seat.run);
     WITH staying AS MATERIALIZED (
-        SELECT run.id, run.due_at, coalesce(job.gate, 0) > 0 AS paused,
-               (SELECT min(s.line) FROM seat s
-                 WHERE s.run = run.id AND NOT (s.state = 2 AND s.capacity = 1 AND s.line < 3)) AS next
+        SELECT run.id, coalesce(job.gate, 0) = 1 AS paused
           FROM run LEFT JOIN job ON job.id = run.job
-         WHERE run.id = ANY (ids) AND run.state <> 1
+         WHERE run.id = ANY (ids) AND (run.state = 0 OR (run.state = 2 AND job.gate = 1))
     )
-    UPDATE seat SET at = staying.due_at,
-                    state = CASE WHEN staying.paused OR seat.line > staying.next THEN 0
-                                 WHEN seat.line = staying.next THEN 1 ELSE seat.state END
-      FROM staying WHERE seat.run = staying.id;
+    UPDATE seat SET state = 0
+      FROM staying JOIN seat mine ON mine.run = staying.id AND mine.state > 0 JOIN slot ON slot.id = mine.slot
+     WHERE seat.run = mine.run AND seat.line = mine.line
+       AND NOT (mine.state = 2 AND mine.line < 3 AND (staying.paused OR slot.capacity = 1));
     RETURN hand_over(slots);
 END $$;
 
--- Those of these due runs that are in a line: who may run becomes ready, the others are blocked from here on. A run that
--- kept all its seats while it waited needs no turn; one whose job was paused is back in line.
-CREATE FUNCTION admit(ids bigint[], slots bigint[]) RETURNS integer[]
+-- The seam: whoever ends runs that are tied, or puts them off, does three things in one transaction: `lock_ties`, the deed
+-- itself, `untie`. Each is a statement of its own: what follows a lock must see what the one before has done. Returns the
+-- lanes in which something became ready.
+CREATE FUNCTION untie(ids bigint[], locked bigint[]) RETURNS integer[]
     LANGUAGE plpgsql AS $$
-DECLARE
-    lanes integer[];
 BEGIN
-    UPDATE seat SET state = 1 FROM (
-        SELECT s.run, min(s.line) AS line FROM seat s JOIN run ON run.id = s.run AND run.state = 0
-         WHERE s.run = ANY (ids) GROUP BY s.run HAVING max(s.state) = 0) AS out_of_line
-     WHERE seat.run = out_of_line.run AND seat.line = out_of_line.line;
-    lanes := hand_over(slots) || make_ready(ARRAY(SELECT id FROM run WHERE id = ANY (ids) AND state = 0));
-    UPDATE run SET state = 2
-     WHERE id = ANY (ids) AND state = 0 AND EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state < 2);
-    RETURN lanes;
+    RETURN make_ready(vacate(ids, locked));
 END $$;
 
--- The seam: whoever ends runs that are tied, or puts them off, does three things in one transaction: `lock_ties`, the deed
--- itself, `untie`. Each is a statement of its own: what follows a lock must see what the one before has done.
-CREATE FUNCTION lock_ties(ids bigint[]) RETURNS bigint[]
-    LANGUAGE sql
-    RETURN lock_slots(ids);
+-- Ends what waits of the predecessors of these runs (overlap: cancelPrevious), and lets others have their seats; the runs
+-- that won. What a worker holds goes on, and is waited for.
+CREATE FUNCTION supersede(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    older   bigint[] := ARRAY(SELECT older.id FROM run newer JOIN run older ON older.job = newer.job AND older.origin = 0
+                               WHERE newer.id = ANY (ids) AND older.scheduled_at < newer.scheduled_at);
+    locked  bigint[] := lock_ties(older);
+BEGIN
+    WITH popped AS (
+        DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
+         WHERE run.id = ANY (older) AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
+        RETURNING ready.run
+    ), gone AS (
+        DELETE FROM run WHERE run.id = ANY (older) AND (run.state IN (0, 2) OR run.id IN (SELECT popped.run FROM popped))
+        RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt
+    )
+    INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
+    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'a newer run took its place'
+      FROM gone;
+    RETURN vacate(older, locked);
+END $$;
 
+-- Lets these runs in, which are tied, blocked and due, in the transaction that wrote them or made them so: whoever is
+-- acknowledged first stands before whoever comes later. Those whose turn it is become ready, the others stay blocked until
+-- they are called. Nobody is waited for: a line that another one has locked is looked after by whoever promotes next.
 -- Returns the lanes in which something became ready.
-CREATE FUNCTION untie(ids bigint[], locked bigint[]) RETURNS integer[]
-    LANGUAGE sql
-    RETURN vacate(ids, locked);
+CREATE FUNCTION enter(ids bigint[]) RETURNS integer[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    given    record;
+    wanted   bigint[];
+    locked   bigint[];
+    winners  bigint[] := '{}';
+BEGIN
+    SELECT * INTO given FROM take_seats(ids);
+    IF given.newer IS NOT NULL THEN
+        winners := supersede(given.newer);
+    END IF;
+    IF given.seated < cardinality(ids) THEN
+        -- The others have been here before: back in line, or, if they kept all their seats, at the goal.
+        UPDATE seat SET state = 1, at = back.due_at
+          FROM (SELECT s.run, run.due_at, min(s.line) FILTER (WHERE s.state = 0) AS line
+                  FROM unnest(ids) AS x(id) JOIN run ON run.id = x.id JOIN seat s ON s.run = x.id
+                 GROUP BY s.run, run.due_at HAVING bool_and(s.state <> 1)) AS back
+         WHERE seat.run = back.run AND seat.line = back.line;
+        winners := winners || ARRAY(SELECT id FROM unnest(ids) AS x(id)
+                                     WHERE NOT EXISTS (SELECT FROM seat WHERE seat.run = x.id AND seat.state < 2));
+    END IF;
+    wanted := ARRAY(SELECT DISTINCT slot FROM seat WHERE run = ANY (ids) AND state < 2);
+    locked := ARRAY(SELECT id FROM slot WHERE id = ANY (wanted) ORDER BY id FOR UPDATE SKIP LOCKED);
+    IF cardinality(locked) < cardinality(wanted) THEN
+        INSERT INTO knock (slot)
+        SELECT DISTINCT slot FROM seat WHERE run = ANY (ids) AND state = 1 AND slot NOT IN (SELECT unnest(locked));
+    END IF;
+    IF given.slots IS NOT NULL THEN
+        UPDATE slot SET capacity = x.capacity FROM unnest(given.slots, given.capacities) AS x(slot, capacity)
+         WHERE slot.id = x.slot AND slot.id IN (SELECT unnest(locked));
+    END IF;
+    RETURN make_ready(winners || hand_over(locked));
+END $$;
+
+-- Looks after lines at which somebody knocked; the lanes in which something became ready.
+CREATE FUNCTION answer_knocks(most integer) RETURNS integer[]
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    slots bigint[];
+BEGIN
+    WITH heard AS (
+        DELETE FROM knock WHERE ctid = ANY (ARRAY(SELECT ctid FROM knock LIMIT most FOR UPDATE SKIP LOCKED))
+        RETURNING slot
+    )
+    SELECT array_agg(DISTINCT slot) INTO slots FROM heard;
+    slots := ARRAY(SELECT id FROM slot WHERE id = ANY (slots) ORDER BY id FOR UPDATE);
+    RETURN make_ready(hand_over(slots));
+END $$;
+
+-- A job that was paused goes on: its runs that stood in a line, or hold seats, are back in line before anybody else can
+-- join it. The job is locked. Those that hold all their seats are left to promote, as those that have none.
+CREATE FUNCTION line_up_again(job_id bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    WITH back AS MATERIALIZED (
+        SELECT s.run, min(s.line) AS line
+          FROM run JOIN seat s ON s.run = run.id AND s.state = 0
+         WHERE run.job = job_id AND run.tied AND run.state = 2 AND run.due_at <= clock_timestamp()
+           AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state = 1)
+         GROUP BY s.run
+    ), lined AS (
+        UPDATE seat SET state = 1 FROM back WHERE seat.run = back.run AND seat.line = back.line RETURNING seat.slot
+    )
+    INSERT INTO knock (slot) SELECT DISTINCT slot FROM lined;
+END $$;
+
+-- The limits of a job have changed: they count for whoever waits, too. A limit that was taken away lets all go. The job is
+-- locked.
+CREATE FUNCTION relimit(job_id bigint) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM id FROM slot WHERE owner = job_id AND owner > 0 ORDER BY id FOR UPDATE;
+    WITH changed AS (
+        UPDATE slot SET capacity = its.capacities[slot.id & 3]
+          FROM (SELECT ARRAY[CASE WHEN job.overlap > 0 THEN 1 ELSE 2147483647 END,
+                             coalesce(spec.concurrency, 2147483647)] AS capacities
+                  FROM job JOIN spec ON spec.id = job.spec WHERE job.id = job_id) AS its
+         WHERE slot.owner = job_id AND slot.owner > 0 AND slot.capacity <> its.capacities[slot.id & 3]
+        RETURNING slot.id
+    )
+    INSERT INTO knock (slot) SELECT id FROM changed;
+END $$;
+
+-- The same for a tenant, whose row is locked.
+CREATE FUNCTION relimit_tenant(tenant_id integer) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    WITH changed AS (
+        UPDATE slot SET capacity = coalesce(tenant.concurrency, 2147483647)
+          FROM tenant
+         WHERE tenant.id = tenant_id AND slot.id = slot_number(tenant_id, 3, 0, NULL)
+           AND slot.capacity <> coalesce(tenant.concurrency, 2147483647)
+        RETURNING slot.id
+    )
+    INSERT INTO knock (slot) SELECT id FROM changed;
+END $$;
+
+-- Removes lines that nobody has stood in for a minute, of the `most` that come after this one. First they are marked:
+-- whoever finds a mark makes sure of the line before joining it, and no transaction that found none lasts that long.
+CREATE FUNCTION is_deserted(line bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN NOT EXISTS (SELECT FROM seat WHERE seat.slot = line AND seat.state = 0)
+       AND NOT EXISTS (SELECT FROM seat WHERE seat.slot = line AND seat.state = 1)
+       AND NOT EXISTS (SELECT FROM seat WHERE seat.slot = line AND seat.state = 2);
+CREATE FUNCTION tidy_slots(after bigint, most integer) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    idle bigint[] := ARRAY(SELECT id FROM (SELECT id FROM slot WHERE id > after ORDER BY id LIMIT most) AS page
+                            WHERE is_deserted(page.id));
+BEGIN
+    idle := ARRAY(SELECT id FROM slot WHERE id = ANY (idle) ORDER BY id FOR UPDATE SKIP LOCKED);
+    -- A later statement, as ever: somebody may have come in before the lock.
+    DELETE FROM slot WHERE id = ANY (idle) AND idle_since < clock_timestamp() - interval '1 minute' AND is_deserted(id);
+    UPDATE slot SET idle_since = clock_timestamp() WHERE id = ANY (idle) AND idle_since IS NULL;
+END $$;
 
 -- As before (see the fourteenth migration), with one more column.
 DROP FUNCTION claim_when_ready;

@@ -1,5 +1,11 @@
--- :name take_seats
-SELECT take_seats($1::bigint[])
+-- :name enter
+SELECT enter($1::bigint[])
+
+-- :name answer_knocks
+SELECT answer_knocks($1)
+
+-- :name are_knocking
+SELECT EXISTS (SELECT FROM knock)
 
 -- :name lock_owners
 -- Before their lines, as whoever pauses a job does: what comes back must see the gate.
@@ -8,24 +14,51 @@ SELECT id FROM job WHERE id IN (SELECT job FROM run WHERE id = ANY ($1::bigint[]
 -- :name lock_ties
 SELECT lock_ties($1::bigint[])
 
--- :name lock_tenant_line
-SELECT id FROM slot WHERE id = slot_number($1, 3, 0, NULL) FOR UPDATE
+-- :name tied_of_job
+SELECT ARRAY(SELECT id FROM run WHERE job = $1 AND tied)
 
--- :name hand_over
-SELECT hand_over($1::bigint[])
+-- :name line_up_again
+SELECT line_up_again($1)
+
+-- :name relimit
+SELECT relimit($1)
+
+-- :name relimit_tenant
+SELECT relimit_tenant($1)
 
 -- :name untie
 SELECT untie($1::bigint[], $2::bigint[])
 
--- :name admit
-SELECT admit($1::bigint[], $2::bigint[])
+-- :name tied_among
+SELECT id FROM run WHERE id = ANY ($1::bigint[]) AND tied
 
 -- :name left_behind
--- Runs whose turn it is and that nobody has called: there must be none.
-SELECT first.run, first.slot FROM slot
- CROSS JOIN LATERAL (SELECT count(*) AS held FROM seat WHERE seat.slot = slot.id AND seat.state = 2) AS taken
- CROSS JOIN LATERAL (SELECT seat.run, seat.slot, seat.capacity FROM seat
-                      WHERE seat.slot = slot.id AND seat.state = 1 AND seat.at <= clock_timestamp() - $1::interval
-                      ORDER BY seat.priority, seat.at, seat.run LIMIT 1) AS first
- WHERE taken.held < first.capacity
- LIMIT $2
+-- Of the next lines: those with room in which somebody stands that nobody has called. There must be none. One snapshot sees
+-- who left together with who was called, so it needs no patience; a line that somebody knocked at is looked after.
+WITH page AS MATERIALIZED (
+    SELECT id, capacity FROM slot WHERE id > $1 ORDER BY id LIMIT $2
+)
+SELECT max(page.id) AS reached,
+       array_agg(page.id) FILTER (
+           WHERE EXISTS (SELECT FROM seat WHERE seat.slot = page.id AND seat.state = 1)
+             AND page.capacity > (SELECT count(*) FROM seat WHERE seat.slot = page.id AND seat.state = 2)
+             AND page.id NOT IN (SELECT slot FROM knock)) AS found
+  FROM page
+
+-- :name stranded
+-- Of the next runs that have seats: those that are gone, and those that are blocked though they stand in no line. There
+-- must be none.
+WITH page AS MATERIALIZED (
+    SELECT DISTINCT run FROM (SELECT run FROM seat WHERE run > $1 ORDER BY run LIMIT $2) AS next
+)
+SELECT max(page.run) AS reached, array_agg(page.run) FILTER (WHERE run.id IS NULL) AS gone,
+       array_agg(page.run) FILTER (
+           WHERE run.state = 2 AND job.gate IS DISTINCT FROM 1
+             AND NOT EXISTS (SELECT FROM seat WHERE seat.run = page.run AND seat.state = 1)) AS found
+  FROM page LEFT JOIN run ON run.id = page.run LEFT JOIN job ON job.id = run.job
+
+-- :name knock
+INSERT INTO knock (slot) SELECT unnest($1::bigint[])
+
+-- :name tidy_slots
+SELECT tidy_slots($1, $2)

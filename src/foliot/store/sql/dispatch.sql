@@ -79,13 +79,15 @@ SELECT claim.id AS fence, taken.position::int AS position, run.id, run.rank, run
 
 -- :name settle
 -- The way of success. A run is ours if our claim still stands, names the run at that position, and nothing newer has
--- fenced it. Answers with how many were ours; `settled` tells which, in the rare case that not all were.
+-- fenced it. Answers with how many were ours; `settled` tells which, in the rare case that not all were. What is tied is
+-- ours to settle only if we say so: others wait for it (store/admission.py).
 WITH held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($6::bigint[]) AND worker = $1 FOR KEY SHARE
 ), gone AS (
     DELETE FROM run USING unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[])
                           AS x(run, fence, position, started_at), held
      WHERE held.id = x.fence AND held.runs[x.position] = x.run AND run.id = x.run AND run.fence < held.id
+       AND (run.tied IS NULL OR $7::boolean)
     RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt, run.target,
               x.started_at, x.fence
 ), written AS (
@@ -102,7 +104,7 @@ SELECT count(*) FROM written
 -- the claim covers it no more: a late writer cannot tell a retried run from the one it held. `delay` null with state 1
 -- hands the run back at once, unless its job was paused meanwhile (blocked) or cancelled (ended). The job is locked,
 -- because a gate that closes unseen would let the run start again. What was lost (5) killed its own process, running
--- alone: it uses up no retry, but the third time it is quarantined (domain/suspicion.py).
+-- alone: it uses up no retry, but the third time it is quarantined (domain/suspicion.py). Tied runs as in `settle`.
 WITH held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
 ), ours AS MATERIALIZED (
@@ -112,7 +114,7 @@ WITH held AS MATERIALIZED (
                   $8::interval[], $9::text[], $11::text[])
            AS x(run, fence, position, started_at, ending, asked, delay, error, error_class)
       JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run
-      JOIN run ON run.id = x.run AND run.fence < held.id
+      JOIN run ON run.id = x.run AND run.fence < held.id AND (run.tied IS NULL OR $12::boolean)
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
@@ -134,11 +136,11 @@ WITH held AS MATERIALIZED (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM kept WHERE state = 1
 ), dead AS (
     INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
-                             target, payload, error_class)
+                             target, payload, error_class, limit_key)
     SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1,
            CASE WHEN ending = 5 THEN 'quarantined: it killed its process ' || coalesce(crashes, 0) + 1
                                      || ' times while running alone; the last time, ' || error ELSE error END,
-           target, payload, CASE WHEN ending = 5 THEN 'quarantined' ELSE error_class END
+           target, payload, CASE WHEN ending = 5 THEN 'quarantined' ELSE error_class END, limit_key
       FROM covered WHERE next_state = 5
 ), gone AS (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1, 2)

@@ -94,15 +94,15 @@ SELECT f.schedule, f.at, f.done_through, head.members, head.upto, head.members <
 -- :name firing_flows
 -- What is late goes into its tenant's bulk flow, so that what is on time overtakes it; what waits for its phase is
 -- ranked when that has come. Counted by spec, which has one tenant and one lane, before anything is joined: 1.1 us a job
--- instead of 3.5.
+-- instead of 3.5. What is under a limit is ranked when it is let in.
 SELECT spec.id AS spec, spec.lane, spec.tenant, CASE WHEN counted.late THEN 4 ELSE spec.priority END AS priority,
-       tenant.weight, counted.runs
+       tenant.weight, counted.runs, spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited
   FROM (SELECT s.spec, f.late_through IS NOT NULL AS late, count(*) AS runs
           FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[]) AS x(schedule, at, done, upto)
           JOIN firing f ON f.schedule = x.schedule AND f.at = x.at
           JOIN subscription s ON s.schedule = x.schedule AND s.job > x.done AND s.job <= x.upto
                              AND s.after < x.at AND s.until >= x.at
-         WHERE (s.phase = 0 OR f.late_through IS NOT NULL)
+         WHERE s.overlap IS NULL AND (s.phase = 0 OR f.late_through IS NOT NULL)
            AND (f.late_through IS NULL
                 OR catches_up(s.catch_up, s.catch_up_window, s.until, f.at, f.opened_at, f.following, f.late_through))
          GROUP BY 1, 2) AS counted
@@ -131,6 +131,8 @@ SELECT id FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPD
 -- took, and who was left out is looked for only if somebody was. That by NOT IN, which is a hashed lookup whatever the
 -- planner believes: it knows nothing of how many rows these steps give, and with joins it chose loops, 1.4 s instead of
 -- 40 ms for 2,000 jobs. IS TRUE keeps an IN from becoming a join.
+-- Runs under a limit ($12: those specs) and of an overlap that lets them wait are blocked: `enter` follows. Where one may
+-- wait (overlap 1) its occurrence is -infinity while it does, so that a second one conflicts and is recorded as skipped.
 WITH target AS MATERIALIZED (
     SELECT f.schedule, f.at, x.done, x.upto, x.is_last, f.opened_at, f.following, f.late_through
       FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[], $5::boolean[])
@@ -140,7 +142,7 @@ WITH target AS MATERIALIZED (
        FOR UPDATE OF f
 ), member AS MATERIALIZED (
     SELECT p.schedule, p.at, p.job, p.tenant, p.spec, p.closed, p.counted, p.payload, p.late, p.occurrence, p.due_at,
-           p.wanted, p.fires, $6::bigint + row_number() OVER (ORDER BY p.job, p.at) - 1 AS id,
+           p.wanted, p.fires, p.limit_key, p.overlap, p.waiting, p.tied, $6::bigint + row_number() OVER (ORDER BY p.job, p.at) - 1 AS id,
            CASE WHEN p.flow IS NOT NULL THEN ($10::bigint[])[p.nearest] + ($11::bigint[])[p.nearest] * p.place END
            AS rank
       FROM (SELECT f.*, row_number() OVER (PARTITION BY f.flow ORDER BY f.at, f.job) AS place
@@ -148,14 +150,19 @@ WITH target AS MATERIALIZED (
                            CASE WHEN o.runs_left IS DISTINCT FROM 0 AND ($7::int[])[o.nearest] = o.spec
                                 THEN ($9::int[])[o.nearest] END AS flow
                       FROM (SELECT t.schedule, t.at, s.job, s.tenant, s.spec, s.closed, s.counted, s.payload,
+                                   s.limit_key, s.overlap, its.waiting,
+                                   CASE WHEN s.overlap IS NOT NULL OR ($12::int[])[width_bucket(s.spec, $12::int[])] = s.spec THEN true
+                                        END AS tied,
                                    t.late_through IS NOT NULL AS late, its.wanted,
-                                   CASE WHEN s.exclusive AND NOT its.waiting THEN '-infinity' ELSE t.at END
+                                   CASE WHEN (s.exclusive OR s.overlap = 1) AND NOT its.waiting THEN '-infinity'
+                                        ELSE t.at END
                                    AS occurrence,
                                    CASE WHEN its.waiting
                                         THEN least(t.at + s.phase * interval '1 millisecond',
                                                    t.following - interval '1 millisecond')
                                         ELSE t.at END AS due_at,
-                                   CASE WHEN its.wanted AND NOT its.waiting THEN width_bucket(s.spec, $7::int[]) END
+                                   CASE WHEN its.wanted AND NOT its.waiting AND s.overlap IS NULL
+                                        THEN width_bucket(s.spec, $7::int[]) END
                                    AS nearest,
                                    CASE WHEN s.counted
                                         THEN (SELECT runs_left FROM job WHERE job.id = s.job FOR NO KEY UPDATE) END
@@ -170,25 +177,27 @@ WITH target AS MATERIALIZED (
                                                t.late_through) AS wanted) AS its
                             OFFSET 0) AS o) AS f) AS p
 ), made AS (
-    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload)
-    SELECT id, job, 0, occurrence, at, due_at, coalesce(rank, 0), tenant, spec, (rank IS NOT NULL)::int, payload
+    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload, limit_key, tied)
+    SELECT id, job, 0, occurrence, at, due_at, coalesce(rank, 0), tenant, spec,
+           CASE WHEN tied AND NOT waiting THEN 2 WHEN rank IS NOT NULL THEN 1 ELSE 0 END, payload, limit_key, tied
       FROM member
      WHERE fires AND NOT closed
      ORDER BY job
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
-    RETURNING id, spec, rank, state
+    RETURNING id, spec, rank, state, tied
 ), queued AS (
     INSERT INTO ready (lane, rank, run)
     SELECT ($8::int[])[width_bucket(spec, $7::int[])], rank, id FROM made WHERE state = 1
 ), left_out AS MATERIALIZED (
-    SELECT schedule, at, id, job, tenant, spec, closed, fires FROM member
+    SELECT schedule, at, id, job, tenant, spec, closed, fires, overlap FROM member
      WHERE wanted AND (SELECT count(*) FROM made) < (SELECT count(*) FROM member WHERE wanted)
        AND id NOT IN (SELECT id FROM made)
 ), skipped AS (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
     SELECT id, job, at, at, clock_timestamp(), tenant, spec, 0, 0, 8,
-           CASE WHEN closed THEN 'the job was paused or cancelled' WHEN fires THEN 'the previous run was still going'
-                ELSE 'the job has had all its runs' END
+           CASE WHEN closed THEN 'the job was paused or cancelled'
+                WHEN fires AND overlap IS NOT NULL THEN 'another run waits already'
+                WHEN fires THEN 'the previous run was still going' ELSE 'the job has had all its runs' END
       FROM left_out
 ), spent AS (
     UPDATE job SET runs_left = greatest(job.runs_left - used.runs, 0)
@@ -225,7 +234,9 @@ WITH target AS MATERIALIZED (
     DELETE FROM firing f USING done d WHERE f.schedule = d.schedule AND f.at = d.at AND d.told_elsewhere
 )
 SELECT coalesce(sum(fired), 0)::int AS fired, coalesce(sum(skipped), 0)::int AS skipped,
-       coalesce(sum(passed_over), 0)::int AS passed_over FROM done
+       coalesce(sum(passed_over), 0)::int AS passed_over,
+       (SELECT array_agg(id) FROM made WHERE tied AND state = 2) AS enter
+  FROM done
 
 -- :name rest_schedules
 UPDATE schedule SET next_at = NULL

@@ -22,17 +22,27 @@ UPDATE worker SET state = 2
  WHERE state IN (0, 1) AND (seen_at < clock_timestamp() - $1::interval OR seen_at > clock_timestamp() + $1::interval)
 RETURNING id
 
+-- :name orphans
+-- Claims of dead or unknown workers, and which of their runs are tied.
+SELECT claim.id, ARRAY(SELECT run.id FROM unnest(claim.runs) AS held(run) JOIN run ON run.id = held.run AND run.tied) AS tied
+  FROM claim
+ WHERE NOT EXISTS (SELECT FROM worker WHERE worker.id = claim.worker AND worker.state IN (0, 1))
+ ORDER BY claim.id LIMIT 10
+
 -- :name reap
 -- Claims of dead or unknown workers, whenever they appear: a claim that commits after its worker was buried is found
 -- by the next pass. Runs that had started (started_at) count a lost attempt and a death; the rest spend nothing, but are
 -- marked (deaths = -1): one of them may have killed the worker before it could be noted (domain/suspicion.py). An
 -- at-most-once run that had started is not run again: how it ended is unknown.
 -- fence = the reaped claim, so that a late settle of it finds nothing. Runs of a job that was paused meanwhile come back
--- blocked, those of a cancelled one end; the job is locked, as in `conclude`.
+-- blocked, those of a cancelled one end; the job is locked, as in `conclude`. $3: the tied runs whose lines are locked.
 WITH orphan AS MATERIALIZED (
     SELECT claim.id, claim.worker, claim.runs FROM claim
      WHERE NOT EXISTS (SELECT FROM worker WHERE worker.id = claim.worker AND worker.state IN (0, 1))
-     ORDER BY claim.id LIMIT 10 FOR UPDATE OF claim SKIP LOCKED
+       AND claim.id = ANY ($2::bigint[])
+       AND NOT EXISTS (SELECT FROM unnest(claim.runs) AS held(run) JOIN run ON run.id = held.run AND run.tied
+                        WHERE run.id <> ALL ($3::bigint[]))
+     ORDER BY claim.id FOR UPDATE OF claim SKIP LOCKED
 ), ours AS MATERIALIZED (
     SELECT run.*, orphan.id AS claim, orphan.worker, (run.started_at IS NOT NULL)::int AS began,
            (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate,
@@ -58,9 +68,9 @@ WITH orphan AS MATERIALIZED (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM kept WHERE state = 1 RETURNING 1
 ), dead AS (
     INSERT INTO dead_letter (id, job, origin, scheduled_at, due_at, died_at, fence, tenant, spec, attempt, error,
-                             target, payload, error_class)
+                             target, payload, error_class, limit_key)
     SELECT id, job, origin, scheduled_at, due_at, clock_timestamp(), claim, tenant, spec, attempt + 1,
-           'its worker died ' || greatest(deaths, 0) + 1 || ' times while running it', target, payload, 'lost'
+           'its worker died ' || greatest(deaths, 0) + 1 || ' times while running it', target, payload, 'lost', limit_key
       FROM covered WHERE next_state = 5
     RETURNING 1
 ), gone AS (

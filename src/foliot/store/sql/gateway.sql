@@ -59,7 +59,7 @@ UPDATE claim SET worker = 0, number = id WHERE worker = $1 AND id = $2 AND claim
 -- :name settle_for_many
 -- What `settle` does, for claims of several workers: claim n of $1, held by worker n of $2, covers the places $3 to $4 of
 -- the arrays of runs. So every run meets its own claim only, however many claims there are. Answers with all that were
--- settled if they are fewer than were given.
+-- settled if they are fewer than were given. Tied runs only if $8 says so, as in `settle`.
 WITH held AS MATERIALIZED (
     SELECT claim.id, claim.worker, claim.runs, x.first, x.last
       FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[]) AS x(fence, worker, first, last)
@@ -68,6 +68,7 @@ WITH held AS MATERIALIZED (
 ), gone AS (
     DELETE FROM run USING held CROSS JOIN LATERAL generate_series(held.first, held.last) AS n
      WHERE run.id = ($5::bigint[])[n] AND held.runs[($6::int[])[n]] = run.id AND run.fence < held.id
+       AND (run.tied IS NULL OR $8::boolean)
     RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt, run.target,
               ($7::timestamptz[])[n] AS started_at, held.id AS fence, held.worker
 ), written AS (

@@ -102,10 +102,11 @@ UPDATE schedule SET cursor = x.cursor, next_at = x.next_at
 -- on their way from the client would hold up its firing. What the schedule has dealt with is not theirs, even if the
 -- clock was set back since: nobody would fire it.
 INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload, catch_up, catch_up_window,
-                          phase, counted)
+                          phase, counted, limit_key, overlap)
 SELECT job.schedule, job.id, greatest(x.after, schedule.cursor),
        greatest(coalesce(x.until, 'infinity'), x.after, schedule.cursor), job.tenant, job.spec, job.exclusive,
-       job.payload, x.catch_up, x.catch_up_window, x.phase, job.runs_left IS NOT NULL
+       job.payload, x.catch_up, x.catch_up_window, x.phase, job.runs_left IS NOT NULL, job.limit_key,
+       nullif(job.overlap, 0)
   FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::smallint[], $5::int[], $6::int[])
        AS x(job, after, until, catch_up, catch_up_window, phase)
   JOIN job ON job.id = x.job
@@ -194,4 +195,7 @@ WITH popped AS (
 UPDATE run SET state = 2 WHERE job = $1 AND (state = 0 OR id IN (SELECT run FROM popped))
 
 -- :name unblock_runs
-UPDATE run SET state = 0 WHERE job = $1 AND state = 2
+-- Those that stand in a line again stay where they are.
+UPDATE run SET state = 0
+ WHERE job = $1 AND state = 2
+   AND (tied IS NULL OR NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state = 1))

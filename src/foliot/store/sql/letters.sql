@@ -20,9 +20,11 @@ SELECT l.id, l.lane, l.tenant, l.priority, tenant.weight
 -- one end; it was written in the same moment, which bounds the leaves to look into.
 -- Whoever died because workers did goes on as a suspect (deaths = 2): it runs alone (domain/suspicion.py).
 -- Rows are locked in order, so that two who replay the same wait for each other: the second finds nothing. The job is
--- locked as in `conclude`.
+-- locked as in `conclude`. What is under a limit is blocked, and `enter` follows.
 WITH held AS MATERIALIZED (
-    SELECT d.id, x.rank, job.gate, d.attempt >= $6 AS is_worn_out, coalesce(job.gate IN (0, 1), d.job IS NULL) AS is_open
+    SELECT d.id, x.rank, job.gate, d.attempt >= $6 AS is_worn_out, coalesce(job.gate IN (0, 1), d.job IS NULL) AS is_open,
+           (SELECT true FROM spec JOIN tenant ON tenant.id = spec.tenant
+             WHERE spec.id = d.spec AND (spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL)) AS tied
       FROM unnest($2::bigint[], $3::bigint[]) AS x(id, rank)
       JOIN dead_letter d ON d.id = x.id AND d.tenant = $1 AND d.died_at <= $4::timestamptz
       LEFT JOIN LATERAL (SELECT gate FROM job WHERE job.id = d.job FOR KEY SHARE) AS job ON true
@@ -30,14 +32,15 @@ WITH held AS MATERIALIZED (
        FOR UPDATE OF d
 ), back AS (
     DELETE FROM dead_letter d USING held WHERE d.id = held.id AND held.is_open AND NOT held.is_worn_out
-    RETURNING d.*, CASE WHEN held.gate = 1 THEN 2 ELSE 1 END AS state,
-              CASE WHEN held.gate = 1 THEN 0 ELSE held.rank END AS rank,
+    RETURNING d.*, CASE WHEN held.gate = 1 OR held.tied THEN 2 ELSE 1 END AS state, held.tied, held.gate,
+              CASE WHEN held.gate = 1 OR held.tied THEN 0 ELSE held.rank END AS rank,
               CASE WHEN d.error_class IN ('quarantined', 'lost') THEN 2 ELSE 0 END AS suspicion
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, fence, rank, tenant, spec, attempt, deaths, forgiven,
-                     state, target, payload)
+                     state, target, payload, limit_key, tied)
     SELECT id, job, CASE WHEN job IS NOT NULL THEN id END, CASE WHEN job IS NOT NULL THEN scheduled_at END, scheduled_at,
-           clock_timestamp(), fence, rank, tenant, spec, attempt, suspicion, attempt - suspicion, state, target, payload
+           clock_timestamp(), fence, rank, tenant, spec, attempt, suspicion, attempt - suspicion, state, target, payload,
+           limit_key, tied
       FROM back
 ), queued AS (
     INSERT INTO ready (lane, rank, run)
@@ -50,7 +53,9 @@ WITH held AS MATERIALIZED (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
     SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 1, $5 FROM back
 )
-SELECT id, is_open AND NOT is_worn_out AS done, is_worn_out FROM held ORDER BY id
+SELECT id, is_open AND NOT is_worn_out AS done, is_worn_out,
+       coalesce(tied, false) AND is_open AND NOT is_worn_out AND gate IS DISTINCT FROM 1 AS enters
+  FROM held ORDER BY id
 
 -- :name discard
 -- Given up: what is left is the row of history that says so. As in `replay`, the run has one end.

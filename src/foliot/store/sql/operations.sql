@@ -114,14 +114,17 @@ SELECT o.id, spec.lane, o.tenant, tenant.weight, least(o.concurrency - o.live, o
 -- for another reason is not made again: its occurrence is the instant, or -infinity for an exclusive job. The spec and
 -- the payload are the job's own of now. A run that nobody reserved a rank for (its job has moved to another lane) is
 -- left to promote, which ranks it. `IN` where a column is made is looked up in a hash, also where hash joins are off.
+-- Runs under a limit are blocked, and `enter` follows.
 WITH picked AS MATERIALIZED (
-    SELECT o.id AS operation, o.tenant, o.job, next.place AS item, next.at, job.spec, job.payload, spec.lane,
+    SELECT o.id AS operation, o.tenant, o.job, next.place AS item, next.at, job.spec, job.payload, spec.lane, job.limit_key,
+           CASE WHEN spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL THEN true END AS tied,
            $3::bigint + row_number() OVER (ORDER BY o.id, next.turn) - 1 AS id,
            row_number() OVER (PARTITION BY spec.lane, o.tenant ORDER BY o.id, next.turn) AS place
       FROM unnest($1::bigint[], $2::int[]) AS x(operation, room)
       JOIN operation o ON o.id = x.operation
       JOIN job ON job.id = o.job
       JOIN spec ON spec.id = job.spec
+      JOIN tenant ON tenant.id = o.tenant
      CROSS JOIN LATERAL (
             SELECT place, at, row_number() OVER () AS turn FROM (
                 (SELECT i.ctid AS place, i.at FROM operation_item i
@@ -132,9 +135,10 @@ WITH picked AS MATERIALIZED (
                   WHERE i.operation = o.id AND i.run IS NULL AND i.state IS NULL AND o.newest_first
                   ORDER BY i.at DESC LIMIT least(x.room, o.concurrency - o.live))) AS either) AS next
 ), made AS (
-    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload)
-    SELECT p.id, p.job, p.operation, p.at, p.at, statement_timestamp(), coalesce(flow.base + flow.step * p.place, 0),
-           p.tenant, p.spec, (flow.base IS NOT NULL)::int, p.payload
+    INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, payload, limit_key, tied)
+    SELECT p.id, p.job, p.operation, p.at, p.at, statement_timestamp(),
+           CASE WHEN p.tied THEN 0 ELSE coalesce(flow.base + flow.step * p.place, 0) END,
+           p.tenant, p.spec, CASE WHEN p.tied THEN 2 ELSE (flow.base IS NOT NULL)::int END, p.payload, p.limit_key, p.tied
       FROM picked p
       LEFT JOIN unnest($4::int[], $5::int[], $6::bigint[], $7::bigint[], $8::int[])
            AS flow(lane, tenant, base, step, reserved)
@@ -144,7 +148,7 @@ WITH picked AS MATERIALIZED (
              LIMIT 1) IS NULL
      ORDER BY p.id
     ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING
-    RETURNING id, rank, state, spec
+    RETURNING id, rank, state, spec, tied
 ), queued AS (
     INSERT INTO ready (lane, rank, run)
     SELECT spec.lane, made.rank, made.id FROM made JOIN spec ON spec.id = made.spec WHERE made.state = 1
@@ -162,7 +166,9 @@ WITH picked AS MATERIALIZED (
                            started_at = coalesce(o.started_at, clock_timestamp())
       FROM counted c WHERE o.id = c.operation
 )
-SELECT coalesce(sum(made), 0)::int AS made, coalesce(sum(skipped), 0)::int AS skipped FROM counted
+SELECT coalesce(sum(made), 0)::int AS made, coalesce(sum(skipped), 0)::int AS skipped,
+       ARRAY(SELECT id FROM made WHERE tied) AS enter
+  FROM counted
 
 -- :name cancel_operation
 UPDATE operation SET state = 3 WHERE id = $1
@@ -187,6 +193,10 @@ SELECT id FROM job WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOC
 -- :name hold_open_and_free
 -- As `hold_open`, and one that is being edited comes next time: back-fills of other jobs must not wait for it.
 SELECT id FROM job WHERE id = ANY ($1::bigint[]) AND gate = 0 ORDER BY id FOR KEY SHARE SKIP LOCKED
+
+-- :name tied_of_operations
+SELECT ARRAY(SELECT run.id FROM operation_item i JOIN run ON run.id = i.run AND run.tied
+              WHERE i.operation = ANY ($1::bigint[]) AND i.run IS NOT NULL AND i.state IS NULL)
 
 -- :name cancel_waiting_runs
 -- As `cancel_runs`, for the runs of these operations: what a worker holds goes on.

@@ -33,12 +33,15 @@ SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS
 -- every row: with 100,000 waiting runs a batch of 200 took 6 s.
 -- A run of an exclusive job that has waited for its phase takes the job's only place now, or is skipped. If a rival takes
 -- it in the same moment, the unique index says so and the batch is tried again.
--- Runs under a limit come without a rank and go on waiting: admission follows in the same transaction.
+-- Runs under a limit come without a rank and are blocked: `enter` follows in the same transaction. Of an overlap that lets
+-- one run wait (queueOne) the place to wait in is asked for likewise, once.
 WITH found AS MATERIALIZED (
     SELECT x.id, x.lane, x.rank, job.gate, run.job, run.scheduled_at,
-           coalesce(job.exclusive AND run.origin = 0 AND run.occurrence > '-infinity', false) AS asks
+           coalesce(run.origin = 0 AND run.occurrence > '-infinity'
+                    AND (job.exclusive OR (job.overlap = 1 AND (SELECT seat.run FROM seat WHERE seat.run = run.id LIMIT 1)
+                                                               IS NULL)), false) AS asks
       FROM unnest($1::bigint[], $2::int[], $3::bigint[]) AS x(id, lane, rank) JOIN run ON run.id = x.id
-      LEFT JOIN LATERAL (SELECT gate, exclusive FROM job WHERE job.id = run.job FOR KEY SHARE) AS job ON true
+      LEFT JOIN LATERAL (SELECT gate, exclusive, overlap FROM job WHERE job.id = run.job FOR KEY SHARE) AS job ON true
 ), due AS MATERIALIZED (
     SELECT id, lane, rank, gate, asks,
            asks AND (row_number() OVER (PARTITION BY job, asks ORDER BY scheduled_at) > 1
@@ -48,40 +51,43 @@ WITH found AS MATERIALIZED (
 ), skipped AS (
     DELETE FROM run USING due
      WHERE run.id = due.id AND run.state < 1 AND run.due_at <= coalesce($4::timestamptz, statement_timestamp()) AND due.taken
-    RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec
+    RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.tied
 ), told AS (
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
-    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 8, 'the previous run was still going'
+    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 8,
+           CASE WHEN tied THEN 'another run waits already' ELSE 'the previous run was still going' END
       FROM skipped
 ), moved AS (
-    UPDATE run SET state = CASE WHEN due.gate = 1 THEN 2 WHEN due.rank IS NULL THEN 0 ELSE 1 END,
+    UPDATE run SET state = CASE WHEN due.gate = 1 OR due.rank IS NULL THEN 2 ELSE 1 END,
                    rank = coalesce(due.rank, run.rank),
+                   tied = CASE WHEN due.rank IS NULL THEN true ELSE run.tied END,
                    occurrence = CASE WHEN due.asks THEN '-infinity' ELSE run.occurrence END
       FROM due
      WHERE run.id = due.id AND run.state < 1 AND run.due_at <= coalesce($4::timestamptz, statement_timestamp())
        AND NOT due.taken
-    RETURNING run.id, run.state, due.lane, due.rank
+    RETURNING run.id, run.state, due.lane, due.rank, due.gate
 ), queued AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM moved WHERE state = 1
 )
-SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM skipped)
+SELECT (SELECT count(*) FROM moved) + (SELECT count(*) FROM skipped) AS moved,
+       ARRAY(SELECT id FROM moved WHERE rank IS NULL AND gate IS DISTINCT FROM 1) AS enter
 
 -- :name promote_timers
 -- Whether the job is paused stands in the timer itself. Whoever pauses, resumes or cancels writes the timer in one
 -- statement and looks at the job's runs in a later one: either we find its mark, or it finds our run.
 WITH gone AS (
     DELETE FROM timer USING unnest($1::bigint[], $2::int[], $3::bigint[]) AS due(id, lane, rank) WHERE timer.id = due.id
-    RETURNING timer.*, due.lane, due.rank, CASE WHEN timer.held THEN 2 WHEN due.rank IS NULL THEN 0 ELSE 1 END AS state
+    RETURNING timer.*, due.lane, due.rank, CASE WHEN timer.held OR due.rank IS NULL THEN 2 ELSE 1 END AS state
 ), made AS (
     INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, rank, tenant, spec, state, target, payload,
-                     limit_key)
+                     limit_key, tied)
     SELECT id, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, scheduled_at, due_at, coalesce(rank, 0), tenant, spec,
-           state, target, payload, limit_key
+           state, target, payload, limit_key, CASE WHEN rank IS NULL THEN true END
       FROM gone
 ), queued AS (
     INSERT INTO ready (lane, rank, run) SELECT lane, rank, id FROM gone WHERE state = 1
 )
-SELECT count(*) FROM gone
+SELECT count(*) AS moved, coalesce(array_agg(id) FILTER (WHERE rank IS NULL AND NOT held), '{}') AS enter FROM gone
 
 -- :name next_due
 -- The first entry of each index: with min() PostgreSQL 16 may walk the whole index of a table it believes small.

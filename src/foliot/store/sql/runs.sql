@@ -6,16 +6,17 @@ SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::t
        CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
        NULL::text AS error_class, r.target, r.payload,
        (SELECT worker FROM claim WHERE r.state = 3 AND r.id = ANY (claim.runs) AND r.fence < claim.id) AS worker,
-       idle.waits, seat.line, seat.capacity,
+       idle.waits, seat.line, slot.capacity,
        CASE WHEN seat.line IS NOT NULL
             THEN (SELECT count(*) FROM seat s WHERE s.slot = seat.slot AND s.state = 2)::int END AS going,
        CASE WHEN seat.line IS NOT NULL
             THEN (SELECT count(*) FROM (SELECT FROM seat s
-                                         WHERE s.slot = seat.slot AND s.state = 1 AND s.at <= clock_timestamp()
+                                         WHERE s.slot = seat.slot AND s.state = 1
                                            AND (s.priority, s.at, s.run) < (seat.priority, seat.at, seat.run)
                                          LIMIT $3) AS before)::int END AS ahead
   FROM live_run r JOIN spec ON spec.id = r.spec
   LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
+  LEFT JOIN slot ON slot.id = seat.slot
  CROSS JOIN LATERAL (
         SELECT CASE WHEN r.state <> 1 THEN NULL
                     WHEN spec.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
@@ -43,7 +44,7 @@ SELECT * FROM (
     (SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at,
             r.attempt, CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
             NULL::text AS error_class, NULL::bigint AS worker, r.target, idle.waits,
-            seat.line, seat.capacity
+            seat.line, slot.capacity
        FROM (SELECT live_run.*, spec.lane FROM live_run JOIN spec ON spec.id = live_run.spec
               WHERE live_run.tenant = $1 AND live_run.id < $2 AND ($3::bigint IS NULL OR live_run.job = $3)
               ORDER BY live_run.id DESC OFFSET 0) AS r
@@ -52,6 +53,7 @@ SELECT * FROM (
                          WHEN r.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
                          WHEN r.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
        LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
+       LEFT JOIN slot ON slot.id = seat.slot
       WHERE $4::int[] IS NULL OR CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END = ANY ($4)
       ORDER BY r.id DESC LIMIT $5)
     UNION ALL

@@ -1,14 +1,16 @@
 -- :name plan
--- The instant decides between the two tables; both keep what promote needs.
+-- The instant decides between the two tables; both keep what promote needs. What is to be let in at once is blocked until
+-- it is: `enter` follows.
 WITH asked AS (
-    SELECT id, tenant, spec, job, origin, coalesce(due_at, now() + delay) AS due_at, target, payload, limit_key
+    SELECT id, tenant, spec, job, origin, coalesce(due_at, now() + delay) AS due_at, target, payload, limit_key, enters
       FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::timestamptz[], $7::interval[],
-                  $8::bytea[], $9::bytea[], $10::bigint[])
-           AS x(id, tenant, spec, job, origin, due_at, delay, target, payload, limit_key)
+                  $8::bytea[], $9::bytea[], $10::bigint[], $11::boolean[])
+           AS x(id, tenant, spec, job, origin, due_at, delay, target, payload, limit_key, enters)
 ), near AS (
-    INSERT INTO run (id, tenant, spec, job, origin, occurrence, scheduled_at, due_at, state, target, payload, limit_key)
-    SELECT id, tenant, spec, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, due_at, due_at, 0, target, payload,
-           limit_key
+    INSERT INTO run (id, tenant, spec, job, origin, occurrence, scheduled_at, due_at, state, target, payload, limit_key,
+                     tied)
+    SELECT id, tenant, spec, job, origin, CASE WHEN job IS NOT NULL THEN due_at END, due_at, due_at,
+           CASE WHEN enters THEN 2 ELSE 0 END, target, payload, limit_key, nullif(enters, false)
       FROM asked WHERE due_at <= now() + interval '1 minute'
 )
 INSERT INTO timer (id, tenant, spec, job, origin, scheduled_at, due_at, target, payload, limit_key)

@@ -10,7 +10,7 @@ SELECT id, weight, concurrency,
        CASE WHEN concurrency IS NOT NULL THEN (SELECT count(*) FROM seat WHERE slot = line.slot AND state = 2) END
        AS going,
        CASE WHEN concurrency IS NOT NULL
-            THEN (SELECT count(*) FROM seat WHERE slot = line.slot AND state = 1 AND at <= clock_timestamp()) END
+            THEN (SELECT count(*) FROM seat WHERE slot = line.slot AND state = 1) END
        AS waiting
   FROM tenant CROSS JOIN LATERAL (SELECT slot_number(tenant.id, 3, 0, NULL) AS slot) AS line
  WHERE name = $1

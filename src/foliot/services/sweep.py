@@ -1,0 +1,44 @@
+"""Looking for runs that nobody has let in though it was their turn: there should be none, ever."""
+
+from typing import Final
+
+import structlog
+
+from foliot.kit import telemetry
+from foliot.store.admission import FIRST, call_left_behind, free_stranded, tidy_lines
+from foliot.store.database import Database
+
+log = structlog.get_logger("sweeper")
+
+PAGE: Final = 5_000
+"""Lines, and runs, that one look takes in: some 50 ms."""
+BETWEEN: Final = 1.0
+REST: Final = 20.0
+"""Seconds between two pages, and between two rounds."""
+
+
+class Sweeper:
+    """Goes round all lines. What it finds it sets right, and counts: a count above 0 is a fault of Foliot's."""
+
+    def __init__(self, database: Database, page: int = PAGE) -> None:
+        self._line = database.line()
+        self._page = page
+        self._lines = FIRST
+        self._runs = FIRST
+
+    async def run_once(self) -> int:
+        """Look at one page; how many runs and lines had been left behind."""
+        await tidy_lines(self._line, self._lines, self._page)
+        lines = await call_left_behind(self._line, self._lines, self._page)
+        runs = await free_stranded(self._line, self._runs, self._page)
+        self._lines, self._runs = lines.reached, runs.reached
+        if found := lines.found + runs.found:
+            log.error("runs were left behind although it was their turn", lines=lines.found, runs=runs.found)
+            telemetry.LEFT_BEHIND.inc(found)
+        return found
+
+    async def pause(self) -> float:
+        return REST if self._lines == self._runs == FIRST else BETWEEN
+
+    async def close(self) -> None:
+        await self._line.close()
