@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 import msgspec
@@ -148,35 +148,40 @@ async def strays(line: Line, worker: int, known: Sequence[int]) -> list[Claimed]
     return [Claimed(*row) for row in await line.fetch("strays", worker, known)]
 
 
-async def settle(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
+Called = Callable[[Sequence[int]], None]
+"""Told of the lanes in which runs became ready that had waited for others."""
+
+
+async def settle(line: Line, worker: int, batch: Sequence[Settlement], called: Called = lambda _: None) -> int:
     """Record successes; how many were still ours."""
-    return await _end(line, worker, batch, "settle", _successes)
+    return await _end(line, worker, batch, _SUCCESSES, called)
 
 
-async def conclude(line: Line, worker: int, batch: Sequence[Settlement]) -> int:
+async def conclude(line: Line, worker: int, batch: Sequence[Settlement], called: Called = lambda _: None) -> int:
     """Record every other ending; how many were still ours."""
-    return await _end(line, worker, batch, "conclude", _other_endings)
+    return await _end(line, worker, batch, _OTHERS, called)
 
 
-async def _end(
-    line: Line,
-    worker: int,
-    batch: Sequence[Settlement],
-    name: str,
-    terms: Callable[[Sequence[Settlement]], Sequence[Any]],
-) -> int:
+class _Kind(NamedTuple):
+    statement: str
+    terms: Callable[[Sequence[Settlement]], Sequence[Any]]
+    for_good: bool
+
+
+async def _end(line: Line, worker: int, batch: Sequence[Settlement], kind: _Kind, called: Called) -> int:
     """Tied runs let those go on that wait for them, in the same transaction; ordinary ones know nothing of that."""
     free = [each for each in batch if not each.run.tied]
     tied = [each for each in batch if each.run.tied] if len(free) < len(batch) else []
-    done = await line.fetchval(name, worker, *terms(free), False) if free else 0
+    done = await line.fetchval(kind.statement, worker, *kind.terms(free), False) if free else 0
     if done < len(free):
         rows = await line.fetch("tied_among", [each.run.id for each in free])
         since = {row["id"] for row in rows}
         tied += [each for each in free if each.run.id in since]
     if tied:
         ids = [each.run.id for each in tied]
-        async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=name == "settle"):
-            done += await connection.fetchval(SQL[name], worker, *terms(tied), True)
+        async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=kind.for_good) as untied:
+            done += await connection.fetchval(SQL[kind.statement], worker, *kind.terms(tied), True)
+        called(untied.lanes)
     return done  # type: ignore[no-any-return]
 
 
@@ -205,6 +210,10 @@ def _other_endings(batch: Sequence[Settlement]) -> Sequence[Any]:
         list(set(fences)),
         [each.outcome.error_class for each in batch],
     )
+
+
+_SUCCESSES: Final = _Kind("settle", _successes, for_good=True)
+_OTHERS: Final = _Kind("conclude", _other_endings, for_good=False)
 
 
 async def settled(line: Line, worker: int, batch: Sequence[Settlement]) -> set[tuple[int, int]]:

@@ -9,6 +9,7 @@ import asyncpg
 
 from foliot.store.admission import untying
 from foliot.store.database import Database, Line, Row
+from foliot.store.dispatch import Called
 from foliot.store.fleet import About, Standing
 from foliot.store.statements import SQL
 
@@ -105,7 +106,9 @@ async def disown(line: Line, worker: int, fence: int, claimed_at: datetime) -> b
     return bool(await line.fetch("disown", worker, fence, claimed_at))
 
 
-async def settle_for_many(line: Line, parts: Sequence[Part]) -> set[tuple[int, int]] | None:
+async def settle_for_many(
+    line: Line, parts: Sequence[Part], called: Called = lambda _: None
+) -> set[tuple[int, int]] | None:
     """Record successes. None if all were still held; else those that were, as (run, fence).
 
     What workers say is not asked which runs are tied: those stay behind the first time, and are settled apart.
@@ -117,8 +120,9 @@ async def settle_for_many(line: Line, parts: Sequence[Part]) -> set[tuple[int, i
     tied = {row["id"] for row in await line.fetch("tied_among", [run for part in parts for run in part.runs])}
     if tied:
         left = [_only(part, tied) for part in parts if not tied.isdisjoint(part.runs)]
-        async with line.borrow(atomic=True) as connection, untying(connection, sorted(tied), for_good=True):
+        async with line.borrow(atomic=True) as connection, untying(connection, sorted(tied), for_good=True) as untied:
             row = await connection.fetchrow(SQL["settle_for_many"], *_terms(left), True)
+        called(untied.lanes)
         if row["runs"] is None:
             covered |= {(run, part.fence) for part in left for run in part.runs}
         else:

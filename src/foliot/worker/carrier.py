@@ -17,6 +17,7 @@ from foliot.store.admission import answer_knocks
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
+from foliot.store.hints import notify
 from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
@@ -75,10 +76,14 @@ class SqlCarrier:
         others = [each for each in batch if each.outcome.ending is not Ending.COMPLETED]
         successes = [each for each in batch if each.outcome.ending is Ending.COMPLETED] if others else batch
         lost: list[Settlement] = []
-        if successes and await dispatch.settle(self._settlements, self._worker, successes) < len(successes):
+        called: set[int] = set()
+        told = self._settlements, self._worker
+        if successes and await dispatch.settle(*told, successes, called.update) < len(successes):
             lost += await self._lost(successes)
-        if others and await dispatch.conclude(self._settlements, self._worker, others) < len(others):
+        if others and await dispatch.conclude(*told, others, called.update) < len(others):
             lost += await self._lost(others)
+        if not called.issubset(self._lanes):  # ours are looked into after each settle
+            await notify(self._settlements, READY)
         if results := [each for each in lost if each.outcome.ending.is_result]:
             await dispatch.keep_late_results(self._settlements, self._worker, results)
         return lost

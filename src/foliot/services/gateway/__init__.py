@@ -42,7 +42,7 @@ class Gateway:
         teller = Teller(self._claim_line, clock)
         self._claims = Claims(self._claim_line, teller.learn, clock)
         self._taking = Taking(self._claims, teller, self._claim_line, self._settle_line, hint)
-        self._settlements = Settlements(self._settle_line)
+        self._settlements = Settlements(self._settle_line, hint)
         self._leases = Leases(self._lease_line, self._settle_line)
         self._news = News(self._lease_line, self._claims)
 

@@ -1,6 +1,6 @@
 """Endings that remote workers tell: successes of all of them in one statement, the rest worker by worker."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import LONGEST_ERROR, Outcome
 from foliot.domain.states import TRANSITIONS, Event, State
 from foliot.kit.joined import Joined
+from foliot.kit.signals import READY
 from foliot.services.gateway.apart import together_or_apart
 from foliot.store import dispatch
 from foliot.store.database import Line
@@ -43,8 +44,9 @@ class Settling(NamedTuple):
 
 
 class Settlements:
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, hint: Callable[[str], None]) -> None:
         self._line = line
+        self._hint = hint
         self.settle = Joined(self._settle, size=lambda each: each.size, most=MOST_AT_ONCE)
 
     async def run(self) -> None:
@@ -57,7 +59,7 @@ class Settlements:
     async def _settle_all(self, calls: Sequence[Settling]) -> list[SettleAnswer | Exception]:
         """Successes first, then the others, last the claims that are done with: each by itself may be repeated."""
         parts = [part for call in calls for part in call.parts]
-        covered = await settle_for_many(self._line, parts) if parts else None
+        covered = await settle_for_many(self._line, parts, self._called) if parts else None
         answers = [await self._rest(call, covered) for call in calls]
         if over := [(call.worker, fence) for call in calls for fence in call.forget]:
             await forget_for_many(self._line, over)
@@ -67,7 +69,8 @@ class Settlements:
         uncovered = [] if covered is None else _uncovered(call.parts, covered)
         try:
             lost: list[Settlement] = []
-            if call.ended and await dispatch.conclude(self._line, call.worker, call.ended) < len(call.ended):
+            ended = call.ended
+            if ended and await dispatch.conclude(self._line, call.worker, ended, self._called) < len(ended):
                 lost += await self._lost(call.worker, call.ended)
             if call.doubted:
                 lost += await self._lost(call.worker, call.doubted)
@@ -79,6 +82,11 @@ class Settlements:
             # What one worker sent cannot be written down: the others are not to suffer for it.
             return InvalidField("ended", f"cannot be kept: {error}", "say it otherwise") if is_unfit(error) else error
         return SettleAnswer([_ref(each.run.id, each.run.fence) for each in lost], uncovered)
+
+    def _called(self, lanes: Sequence[int]) -> None:
+        """Runs became ready that had waited for those that ended here."""
+        if lanes:
+            self._hint(READY)
 
     async def _lost(self, worker: int, batch: list[Settlement]) -> list[Settlement]:
         """Those that are not on record as this worker's. A repeated settle finds its own rows: that is no loss."""

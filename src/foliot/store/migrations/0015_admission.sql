@@ -204,7 +204,7 @@ END $$;
 -- Who frees seats locks the lines first, all in one statement and in order; what follows is a later statement, which sees
 -- what the one before in line has done. In one statement the wake-up would be lost, and so it would be where later
 -- statements see no more than earlier ones.
-CREATE FUNCTION lock_ties(ids bigint[]) RETURNS bigint[]
+CREATE FUNCTION lock_slots(ids bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
 AS $$
@@ -215,6 +215,12 @@ BEGIN
               USING ERRCODE = 'feature_not_supported', HINT = 'use READ COMMITTED for runs under a limit';
     END IF;
     RETURN ARRAY(SELECT id FROM slot WHERE id IN (SELECT slot FROM seat WHERE run = ANY (ids)) ORDER BY id FOR UPDATE);
+END $$;
+
+CREATE FUNCTION lock_ties(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN lock_slots(ids);
 END $$;
 
 -- After something has happened to these runs, whose lines (`slots`) were locked before it did: those that are gone leave
@@ -258,7 +264,7 @@ AS $$
 DECLARE
     older   bigint[] := ARRAY(SELECT older.id FROM run newer JOIN run older ON older.job = newer.job AND older.origin = 0
                                WHERE newer.id = ANY (ids) AND older.scheduled_at < newer.scheduled_at);
-    locked  bigint[] := lock_ties(older);
+    locked  bigint[] := lock_slots(older);
 BEGIN
     WITH popped AS (
         DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
@@ -275,10 +281,9 @@ BEGIN
 END $$;
 
 -- Lets these runs in, which are tied, blocked and due, in the transaction that wrote them or made them so: whoever is
--- acknowledged first stands before whoever comes later. Those whose turn it is become ready, the others stay blocked until
+-- acknowledged first stands before whoever comes later. Returns the runs whose turn it is; the others stay blocked until
 -- they are called. Nobody is waited for: a line that another one has locked is looked after by whoever promotes next.
--- Returns the lanes in which something became ready.
-CREATE FUNCTION enter(ids bigint[]) RETURNS integer[]
+CREATE FUNCTION let_in(ids bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
 AS $$
@@ -312,7 +317,14 @@ BEGIN
         UPDATE slot SET capacity = x.capacity FROM unnest(given.slots, given.capacities) AS x(slot, capacity)
          WHERE slot.id = x.slot AND slot.id IN (SELECT unnest(locked));
     END IF;
-    RETURN make_ready(winners || hand_over(locked));
+    RETURN winners || hand_over(locked);
+END $$;
+
+-- The other seam: whoever writes runs that are to be let in calls this. Returns the lanes in which something became ready.
+CREATE FUNCTION enter(ids bigint[]) RETURNS integer[]
+    LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN make_ready(let_in(ids));
 END $$;
 
 -- Looks after lines at which somebody knocked; the lanes in which something became ready.
