@@ -19,8 +19,17 @@ BAD = {
     "negative retries": ({"maxRetries": -1}, "maxRetries"),
     "an unknown priority": ({"priority": "urgent"}, "priority"),
     "a bad queue": ({"queue": "UPPER"}, "queue"),
+    "a limit of nothing": ({"concurrency": {"limit": 0}}, "concurrency.limit"),
+    "a payload without the limit key": (
+        {"concurrency": {"limit": 1, "key": "payload.account"}, "payload": {"acount": 7}},
+        "payload",
+    ),
+    "no payload for the limit key": ({"concurrency": {"limit": 1, "key": "payload.account"}}, "payload"),
+    "an overlap, which only fire times have": ({"overlap": "queue"}, "overlap"),
 }
-BY_HAND = {name: case for name, case in BAD.items() if not case[0].keys() & {"handler", "maxRetries", "queue"}}
+BY_HAND = {
+    name: case for name, case in BAD.items() if not case[0].keys() & {"handler", "maxRetries", "queue", "concurrency"}
+}
 
 QUERIES = {
     "limit=0": "limit",

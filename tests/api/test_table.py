@@ -30,6 +30,7 @@ BODIES: dict[str, Any] = {
     "claimWork": {"worker": WORKER},
     "settleWork": {"worker": WORKER},
     "importCalendar": {"ics": "BEGIN:VCALENDAR\nEND:VCALENDAR"},
+    "changeTenant": {"limits": {"concurrency": 100}},
 }
 
 CALENDAR = "holidays"
@@ -44,7 +45,7 @@ def address(operation: Operation, number: int = 0) -> str:
     for name, prefix in (("job", "job"), ("run", "run"), ("operation", "op")):
         path = path.replace(f"{{{name}}}", encode(prefix, number))
     path = path.replace("{calendar}", CALENDAR).replace("{queue}", "default").replace("{worker}", encode("wrk", 1))
-    return path.replace("{key}", "some-key") + QUERIES.get(operation.name, "")
+    return path.replace("{key}", "some-key").replace("{tenant}", "acme") + QUERIES.get(operation.name, "")
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def number(operation: Operation, owned: dict[str, int]) -> int:
 
 def test_every_operation_says_which_scope_it_needs():
     for operation in OPERATIONS:
-        assert re.fullmatch(r"(jobs|runs|calendars|fleet):(read|write)|work", operation.scope), operation.name
+        assert re.fullmatch(r"(jobs|runs|calendars|fleet|tenants):(read|write)|work", operation.scope), operation.name
         assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
 
 
@@ -161,6 +162,21 @@ async def test_another_tenants_calendar_is_answered_byte_for_byte_like_one_that_
         assert (refused.field, refused.json["errors"][0]["hint"][:14]) == ("calendar", "there are none")
     assert (await stranger("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "Asia/Tokyo"})).status == 201
     assert (await api.get(f"/v1/calendars/{CALENDAR}")).content == before
+
+
+async def test_another_tenant_is_answered_byte_for_byte_like_one_that_never_was(
+    api: Caller, stranger: Caller, subtests: pytest.Subtests
+):
+    before = (await api.get("/v1/tenants/acme")).content
+    for operation in OPERATIONS:
+        if "{tenant}" in operation.path:
+            with subtests.test(operation.name):
+                body = BODIES.get(operation.name)
+                foreign = await stranger(operation.method, address(operation), body)
+                unknown = await stranger(operation.method, address(operation).replace("acme", "nobody"), body)
+                assert foreign.status == unknown.status == 404
+                assert (foreign.headers, foreign.content) == (unknown.headers, unknown.content)
+    assert (await api.get("/v1/tenants/acme")).content == before
 
 
 async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, owned: dict[str, int]):

@@ -131,6 +131,20 @@ async def test_a_tenant_is_weighed(lost: Shell, world: World, dsn: str):
     assert "1<=x<=1000" in await lost("tenant", "weight", "acme", "0", code=2)
 
 
+async def test_a_tenant_is_limited(lost: Shell, world: World, dsn: str):
+    lost.environment["FOLIOT_DATABASE_URL"] = dsn
+    assert await lost("tenant", "limit", "acme") == "tenant acme has no limit\n"
+    assert await lost("tenant", "limit", "acme", "1") == "tenant acme: at most 1 at once; 0 go, 0 wait\n"
+    await world.submit(3)
+    found = await lost.json("tenant", "limit", "acme")
+    assert found == {"tenant": "acme", "limit": 1, "going": 1, "waiting": 2}
+    assert await lost("tenant", "limit", "acme", "--off") == "tenant acme has no limit\n"
+    assert await world.count("ready") == 3
+    assert "there is no tenant called 'nobody'" in await lost("tenant", "limit", "nobody", "3", code=1)
+    assert "1<=x<=1000000" in await lost("tenant", "limit", "acme", "0", code=2)
+    assert "either LIMIT or --off" in await lost("tenant", "limit", "acme", "3", "--off", code=2)
+
+
 async def test_queues_of_a_worker_may_have_weights(lost: Shell):
     parsed = EVERY[("worker", "serve")].make_context("serve", ["--queue", "fast=3", "--queue", "bulk"])
     assert parsed.params["queues"] == {"fast": 3, "bulk": 1}

@@ -13,6 +13,7 @@ async def test_a_job_is_created_with_all_that_can_be_said(shell: Shell):
         *("--ends-at", "2031-01-01T00:00:00Z", "--priority", "high", "--queue", "reports", "--label", "team=growth"),
         *("--label", "formula=a=b", "--max-retries", "5", "--timeout", "60", "--overlap", "allow", "--key", "nightly"),
         *("--delivery", "atLeastOnce", "--on-disconnect", "stop"),
+        *("--concurrency", "2", "--concurrency-key", "payload.team"),
     )
     assert job["handler"]["url"] == "https://reports.example/run"
     assert (job["payload"], job["labels"]) == ({"team": 7}, {"team": "growth", "formula": "a=b"})
@@ -24,6 +25,10 @@ async def test_a_job_is_created_with_all_that_can_be_said(shell: Shell):
     assert (job["priority"], job["queue"], job["maxRetries"], job["timeoutSeconds"]) == ("high", "reports", 5, 60)
     assert (job["overlap"], job["key"], job["endsAt"]) == ("allow", "nightly", "2031-01-01T00:00:00Z")
     assert (job["delivery"], job["onDisconnect"]) == ("atLeastOnce", "stop")
+    assert job["concurrency"] == {"limit": 2, "key": "payload.team"}
+    edited = await shell.json("job", "edit", job["jobId"], "--concurrency", "1", "--overlap", "cancelPrevious")
+    assert (edited["concurrency"], edited["overlap"]) == ({"limit": 1}, "cancelPrevious")
+    assert "needs --concurrency" in await shell("job", "edit", job["jobId"], "--concurrency-key", "payload.x", code=2)
 
 
 async def test_creating_says_what_was_made_and_what_comes_next(shell: Shell):

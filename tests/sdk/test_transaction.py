@@ -214,6 +214,24 @@ def test_what_is_told_stands_in_the_order_of_the_parameters(foliot: Served):
     assert [*values_of(foliot.client()._access, _request())] == [name for name, _ in _PARAMETERS]
 
 
+async def test_a_run_under_a_limit_counts_with_those_of_the_same_key(foliot: Served, world: World, dsn: str):
+    limit = {"concurrency": {"limit": 1, "key": "payload.account"}}
+    async with foliot.aio() as client, _asyncpg(dsn) as (connection, commit, _):
+        ours = await client.submit("noop", {"account": 7}, **limit)
+        theirs = await client.submit("noop", {"account": 7}, connection=connection, **limit)
+        other = await client.submit("noop", {"account": 8}, connection=connection, **limit)
+        with pytest.raises(InvalidField, match="has no account"):
+            await client.submit("noop", {"acount": 7}, connection=connection, **limit)
+        await commit()
+    while await world.promoter.run_once():
+        pass
+    hand = await world.worker()
+    taken = await hand.claim()
+    assert {encode("run", run.id) for run in taken} == {ours.id, other.id}
+    await hand.settle(taken)
+    assert [encode("run", run.id) for run in await hand.claim()] == [theirs.id]
+
+
 async def test_a_key_makes_one_run_inside_transactions_and_through_the_api(foliot: Served, world: World, dsn: str):
     again = {"idempotency_key": "once"}
     async with foliot.aio() as client:

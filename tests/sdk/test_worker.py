@@ -14,6 +14,7 @@ from foliot.cli.compose import CannotStart
 from foliot.cli.serve_worker import _alone, _declare
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.sdk.apps import load_app, reference_of
+from foliot.wire.limits import ConcurrencyBody
 from foliot.worker.child.nursery import open_nursery
 from sdk.serving import Served
 from worker import captive
@@ -67,6 +68,9 @@ def test_a_function_that_cannot_take_its_arguments_is_told_at_once(function: Any
         ({"every": "PT0S"}, "every"),
         ({"every": 60, "max_retry": 3}, "maxRetry"),
         ({"every": 60, "max_retries": -1}, "maxRetries"),
+        ({"every": 60, "concurrency": 0}, "concurrency.limit"),
+        ({"every": 60, "concurrency": {"limit": 1, "key": "payload.account"}}, "payload"),
+        ({"every": 60, "overlap": "explode"}, "overlap"),
     ],
 )
 def test_a_bad_schedule_is_told_when_it_is_written(options: dict[str, Any], said: str):
@@ -137,7 +141,7 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
     monkeypatch.setenv("FOLIOT_URL", foliot.url)
     monkeypatch.setenv("FOLIOT_KEY", foliot.key)
     worker = Worker()
-    worker.task(name="reports.build", cron="*/5 * * * *", max_retries=5)(refresh)
+    worker.task(name="reports.build", cron="*/5 * * * *", max_retries=5, concurrency=2, overlap="queue")(refresh)
     worker.task(name="x" * 150, every="PT1H")(refresh)
     worker.task(name="mornings", when="every weekday at 9:00", timezone="Europe/Berlin")(refresh)
     worker.task(name="second-tuesdays", rrule="FREQ=MONTHLY;BYDAY=2TU")(refresh)
@@ -153,6 +157,7 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
     assert {job.name for job in jobs} == {"reports.build", "x" * 150, "mornings", "second-tuesdays", "some-minute"}
     declared = next(job for job in jobs if job.name == "reports.build")
     assert (declared.key, declared.max_retries) == ("task/reports.build", 5)
+    assert (declared.concurrency, declared.overlap) == (ConcurrencyBody(2), "queue")
     assert declared.handler == {"type": "function", "name": "reports.build"}
     again = Worker()
     again.task(name="reports.build", every=60)(refresh)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from foliot.bench import carried, cold, fairness, held, http, inflight, soak
+from foliot.bench import carried, cold, fairness, held, http, inflight, limits, soak
 
 _IN_ORDER: Final = (
     http.SECTION,
@@ -11,6 +11,7 @@ _IN_ORDER: Final = (
     cold.SECTION,
     inflight.SECTION,
     fairness.SECTION,
+    limits.SECTION,
     held.SECTION,
 )
 SECTIONS: Final = {each.name: each for each in _IN_ORDER}

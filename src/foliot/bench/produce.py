@@ -1,6 +1,7 @@
 """The producer's process: hands runs in through `Submitter`, the service behind the API, not through HTTP."""
 
 import asyncio
+import random
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import uvloop
 
+from foliot.domain.limits import Concurrency
 from foliot.domain.spec import FunctionHandler, Handler, HttpHandler, Spec
 from foliot.kit.signals import Hints
 from foliot.kit.tasks import background
@@ -24,6 +26,8 @@ from foliot.store.tenants import find_tenant
 TENANTS: Final = 20
 BATCH: Final = 1_000
 MOST_WAITING: Final = 30_000
+SELDOM: Final = 0.2
+"""Seconds between looks that walk over what has just been deleted."""
 CALLS: Final = 100
 """A second, of a producer that keeps a pace."""
 WARM_UP: Final = 2.0
@@ -86,6 +90,31 @@ async def sustain(database: Database, seconds: float) -> dict[str, Any]:
     return {"made": made}
 
 
+def limited_spec(limit: int, keys: int) -> Spec:
+    """With a limit, unless that is 0: of the job, or of each key."""
+    if not limit:
+        return Spec(handler=FunctionHandler("noop"))
+    return Spec(handler=FunctionHandler("noop"), concurrency=Concurrency(limit, "payload.user" if keys else None))
+
+
+async def limited(database: Database, seconds: float, job: int, limit: int, keys: int) -> dict[str, Any]:
+    """Hand in runs of a job of the first tenant for a while, their keys drawn at random, not too many at once."""
+    tenant = await find_tenant(database, tenant_name(0))
+    ref, made = await SpecBook(database).intern(tenant or 0, limited_spec(limit, keys)), 0
+    async with submitter(database) as accepting:
+        end, looked = time.monotonic() + seconds, 0.0
+        while (now := time.monotonic()) < end:
+            if now - looked > SELDOM:
+                if await _unfinished(database) >= MOST_WAITING:
+                    await asyncio.sleep(0.01)
+                    continue
+                looked = now
+            drawn = [random.randrange(keys) if keys else None for _ in range(BATCH)]  # noqa: S311 - no secret
+            await accepting.submit([NewRun(ref, PAYLOAD, job=job, limit_key=key) for key in drawn])
+            made += BATCH
+    return {"made": made}
+
+
 async def pace(database: Database, seconds: float, rate: float) -> dict[str, Any]:
     """Hand in `rate` runs a second, in a hundred calls a second, whether or not earlier ones have been answered."""
     refs, made = cycle(await specs_of(database, "noop")), 0
@@ -118,6 +147,13 @@ async def _waiting(database: Database) -> int:
         return await connection.fetchval(count, MOST_WAITING)  # type: ignore[no-any-return]
 
 
+async def _unfinished(database: Database) -> int:
+    """Those that wait for their turn are not in `ready`."""
+    async with database.connection() as connection:
+        count = "SELECT count(*) FROM (SELECT FROM run WHERE id > 0 LIMIT $1) AS some"
+        return await connection.fetchval(count, MOST_WAITING)  # type: ignore[no-any-return]
+
+
 async def main(dsn: str, what: str, *numbers: str) -> None:
     database = await Database.open(dsn, size=2)
     match what:
@@ -125,6 +161,8 @@ async def main(dsn: str, what: str, *numbers: str) -> None:
             answer = await fill(database, int(numbers[0]), *numbers[1:])
         case "sustain":
             answer = await sustain(database, float(numbers[0]))
+        case "limited":
+            answer = await limited(database, float(numbers[0]), *map(int, numbers[1:]))
         case "pace":
             answer = await pace(database, float(numbers[0]), float(numbers[1]))
         case "trickle":

@@ -116,6 +116,12 @@ DISPATCH: Final[Mapping[str, tuple[Target, ...]]] = MappingProxyType(
             Target("nextClaim", "one high run behind 100,000 normal ones, in the next claim", "%", 100, at_least=True),
             Target("offShare", "priorities' shares, furthest from their weights", "%", 10),
         ),
+        "limits": (
+            Target("free", "the same job without a limit", "/s"),
+            Target("job", "under a limit of 100 for the job", "/s", 10_000, at_least=True),
+            Target("keys", "under a limit of 1 for each of 100,000 keys", "/s", 10_000, at_least=True),
+            Target("tenant", "under a limit of 200 for the tenant", "/s", 10_000, at_least=True),
+        ),
         "soak": (
             Target("rate", "settled", "/s"),
             Target("tables", "growth of tables besides history", "%", 10),
