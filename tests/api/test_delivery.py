@@ -21,6 +21,9 @@ def policy(job: dict[str, Any]) -> tuple[str, str, int]:
     [
         ({}, ("atLeastOnce", "finish", 3)),
         ({"onDisconnect": "stop"}, ("atLeastOnce", "stop", 3)),
+        ({"concurrency": {"limit": 1}}, ("atLeastOnce", "stop", 3)),
+        ({"concurrency": {"limit": 1}, "onDisconnect": "finish"}, ("atLeastOnce", "finish", 3)),
+        ({"concurrency": {"limit": 2}}, ("atLeastOnce", "finish", 3)),
         (ONCE, ("atMostOnce", "stop", 0)),
         ({**ONCE, "maxRetries": 0, "onDisconnect": "finish"}, ("atMostOnce", "finish", 0)),
     ],

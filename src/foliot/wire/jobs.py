@@ -22,7 +22,10 @@ from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 MaxRetries = Annotated[int, Meta(ge=0, le=MOST_RETRIES, description="3 unless set; 0 with `atMostOnce`")]
-OnDisconnect = Annotated[Literal["finish", "stop"], Meta(description="`finish` unless set; `stop` with `atMostOnce`")]
+OnDisconnect = Annotated[
+    Literal["finish", "stop"],
+    Meta(description="`finish` unless set; `stop` with `atMostOnce` and with a limit of 1"),
+]
 
 NO_PAYLOAD: Final = b"null"
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -78,6 +81,8 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
     if not _QUEUE.fullmatch(body.queue):
         raise InvalidField("queue", "not a queue name", "lower-case letters, digits, '.', '_' and '-', at most 63")
     at_most_once = body.delivery == "atMostOnce"
+    one_by_one = body.concurrency is not None and body.concurrency.limit == 1
+    end = body.on_disconnect or usual_end(at_most_once=at_most_once, one_by_one=one_by_one)
     return Spec(
         handler=handler or handler_of(body.handler),
         queue=body.queue,
@@ -87,7 +92,7 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
         retry=rules_of(body.retry) or UNSET,
         timeout=timedelta(seconds=body.timeout_seconds),
         delivery="atMostOnce" if at_most_once else UNSET,
-        on_disconnect="stop" if (body.on_disconnect or usual_end(at_most_once=at_most_once)) == "stop" else UNSET,
+        on_disconnect="stop" if end == "stop" else UNSET,
         concurrency=UNSET if body.concurrency is None else concurrency_of(body.concurrency),
     )
 
@@ -96,9 +101,9 @@ def usual_retries(*, at_most_once: bool) -> int:
     return 0 if at_most_once else 3
 
 
-def usual_end(*, at_most_once: bool) -> Literal["finish", "stop"]:
+def usual_end(*, at_most_once: bool, one_by_one: bool) -> Literal["finish", "stop"]:
     """What becomes of a handler whose worker is cut off from the database, unless its owner says so."""
-    return "stop" if at_most_once else "finish"
+    return "stop" if at_most_once or one_by_one else "finish"
 
 
 def payload_of(body: Policy) -> bytes:
