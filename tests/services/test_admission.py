@@ -1,7 +1,8 @@
 """Limits: never more at once than agreed, in order where that is one, and nobody left behind."""
 
+import os
 import random
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from foliot.domain.limits import Concurrency
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
+from foliot.kit import telemetry
 from foliot.services.reap import Reaper
 from foliot.services.sweep import Sweeper
 from foliot.services.tenants import Tenants
@@ -179,3 +181,82 @@ async def test_whatever_happens_limits_hold_and_nobody_is_left_behind(world: Wor
     for _ in range(100):
         await walk.step()
     await walk.finish()
+
+
+async def test_of_many_keys_each_goes_one_by_one_in_order_whatever_ends_first(world: World):
+    """`FOLIOT_TEST_KEYS=100000` asks for as many as the bench."""
+    keys, dice = int(os.environ.get("FOLIOT_TEST_KEYS", "300")), random.Random(7)
+    spec = await world.specs.intern(world.tenant, limited(1))
+    coming = [key for key in range(keys) for _ in range(3)]
+    dice.shuffle(coming)
+    line: dict[int, deque[int]] = defaultdict(deque)
+    key_of: dict[int, int] = {}
+    hands, held = [await world.worker() for _ in range(3)], defaultdict[int, list[Claimed]](list)
+    while coming or key_of:
+        if coming:
+            some, coming = coming[:2_000], coming[2_000:]
+            accepted = await world.submitter.submit([NewRun(spec, b"{}", limit_key=key) for key in some])
+            for id_, key in zip(accepted.ids, some, strict=True):
+                line[key].append(id_)
+                key_of[id_] = key
+        for hand in hands:
+            taken = await hand.claim(800)
+            assert all(
+                line[key_of[run.id]][0] == run.id for run in taken
+            )  # the first of those that are left, and alone
+            held[hand.id] += taken
+            dice.shuffle(held[hand.id])
+            ended = [held[hand.id].pop() for _ in range(dice.randint(0, len(held[hand.id])))]
+            assert await hand.settle(ended) == len(ended)
+            for run in ended:
+                assert line[key_of.pop(run.id)].popleft() == run.id
+        await promote(world)
+    assert await world.count("run") == await world.count("seat") == await left_behind(world) == 0
+
+
+async def test_a_wake_up_that_was_lost_is_found_and_counted(world: World):
+    """Planted: somebody frees a seat and tells nobody."""
+    first, _ = await world.submit(2, limited(1))
+    await world.sql("DELETE FROM foliot.ready WHERE run = $1", first)
+    await world.sql("DELETE FROM foliot.run WHERE id = $1", first)
+    assert await left_behind(world) == 1  # its seat
+    assert await world.count("ready") == 1
+    assert await left_behind(world) == 0
+    await world.sql("UPDATE foliot.run SET state = 2 WHERE id > 0")
+    await world.sql("DELETE FROM foliot.ready WHERE lane > 0")
+    assert await left_behind(world) == 1  # blocked, though it holds its seat
+    assert await world.count("ready") == 1
+    (second,) = await world.submit(1, limited(1))
+    await world.sql("DELETE FROM foliot.seat WHERE run <> $1", second)
+    assert await left_behind(world) == 1  # a line with room
+    await promote(world)
+    assert await world.count("ready") == 2
+
+
+async def test_the_sweeper_counts_what_it_finds(world: World):
+    before = telemetry.REGISTRY.get_sample_value("foliot_left_behind_total")
+    first, _ = await world.submit(2, limited(1))
+    await world.sql("DELETE FROM foliot.seat WHERE run = $1", first)
+    assert await left_behind(world) == 1
+    assert telemetry.REGISTRY.get_sample_value("foliot_left_behind_total") == before + 1
+
+
+async def test_lines_that_nobody_needs_any_more_are_removed(world: World):
+    sweeper = Sweeper(world.database)
+    hand = await world.worker()
+    await world.submit(2, limited(1))
+    await sweeper.run_once()
+    assert await world.value("SELECT idle_since FROM slot") is None
+    for _ in range(2):
+        await hand.settle(await hand.claim())
+    await sweeper.run_once()
+    assert await world.count("slot") == 1  # somebody may be about to join it
+    await world.sql("UPDATE foliot.slot SET idle_since = idle_since - interval '2 minutes'")
+    await world.submit(1, limited(1))
+    assert await world.value("SELECT idle_since FROM slot") is None
+    await hand.settle(await hand.claim())
+    await sweeper.run_once()
+    await world.sql("UPDATE foliot.slot SET idle_since = idle_since - interval '2 minutes'")
+    await sweeper.run_once()
+    assert await world.count("slot") == 0
+    await sweeper.close()
