@@ -203,7 +203,7 @@ async def test_of_many_keys_each_goes_one_by_one_in_order_whatever_ends_first(wo
             taken = await hand.claim(800)
             assert all(
                 line[key_of[run.id]][0] == run.id for run in taken
-            )  # the first of those that are left, and alone
+            )  # the first that is left
             held[hand.id] += taken
             dice.shuffle(held[hand.id])
             ended = [held[hand.id].pop() for _ in range(dice.randint(0, len(held[hand.id])))]
