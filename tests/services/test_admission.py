@@ -57,8 +57,10 @@ class Walk:
         self.submitted: dict[int, list[int]] = defaultdict(list)
         self.ended: dict[int, list[int]] = defaultdict(list)
         self.dead: list[int] = []
+        self.replayed: set[int] = set()
         self.paused: set[int] = set()
         self.reaper = Reaper(world.database, timedelta(seconds=60))
+        self.sweeper = Sweeper(world.database)
 
     async def begin(self) -> None:
         await Tenants(self.world.database).set_limit("acme", self.whole)
@@ -123,6 +125,7 @@ class Walk:
 
     async def fail(self) -> None:
         self.dead += [run.id for run in await self.conclude(DEAD)]
+        self.replayed.update(self.dead)
 
     async def replay(self) -> None:
         self.dead, runs = [], self.dead
@@ -146,7 +149,7 @@ class Walk:
         if self.hands:
             hand = self.hands.pop(self.dice.randrange(len(self.hands)))
             await hand.die()
-            self.held.pop(hand.id)
+            self.held.pop(hand.id, None)
             while await self.reaper.run_once():
                 pass
 
@@ -157,7 +160,7 @@ class Walk:
         assert {self.key[run.id] for runs in self.held.values() for run in runs} <= going.keys()
         assert all(count <= self.limits[key] for key, count in going.items())
         assert self.whole is None or going.total() <= self.whole
-        assert await left_behind(self.world) == 0
+        assert await self.sweeper.run_once() == 0
 
     async def finish(self) -> None:
         await self.resume()
@@ -172,6 +175,10 @@ class Walk:
         assert await self.world.count("run") == await self.world.count("seat") == 0
         for key, ended in self.ended.items():
             assert sorted(ended) == sorted(self.submitted[key])
+            in_order = [run for run in self.submitted[key] if run not in self.replayed]
+            assert self.limits[key] > 1 or [run for run in ended if run not in self.replayed] == in_order
+        await self.reaper.close()
+        await self.sweeper.close()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -201,9 +208,7 @@ async def test_of_many_keys_each_goes_one_by_one_in_order_whatever_ends_first(wo
                 key_of[id_] = key
         for hand in hands:
             taken = await hand.claim(800)
-            assert all(
-                line[key_of[run.id]][0] == run.id for run in taken
-            )  # the first that is left
+            assert all(line[key_of[run.id]][0] == run.id for run in taken)  # the first that is left
             held[hand.id] += taken
             dice.shuffle(held[hand.id])
             ended = [held[hand.id].pop() for _ in range(dice.randint(0, len(held[hand.id])))]

@@ -8,6 +8,7 @@ from asyncpg import FeatureNotSupportedError
 from burying import bury, replay
 from editing import changed
 from filling import DAYS, begin, daily, finish
+from foliot.domain.backfill import Reprocess
 from foliot.domain.fairness import Priority
 from foliot.domain.ids import encode
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
@@ -19,7 +20,7 @@ from foliot.store.dispatch import Settlement
 from foliot.store.effects import Effects
 from foliot.wire.work import SettleBody
 from operating import settle_down
-from services.remotes import Hire, succeeded
+from services.remotes import MINE, Hire, succeeded
 from services.test_admission import AGAIN, SOON, left_behind, limited, promote
 from world import World
 
@@ -94,7 +95,7 @@ async def test_under_a_limit_of_one_nobody_overtakes_a_run_that_comes_back(world
     first, *_ = await world.submit(3, limited(1))
     hand, other = await world.worker(), await world.worker()
     await hand.conclude(await hand.claim(), outcome)
-    await world.until("SELECT max(due_at) < clock_timestamp() FROM run WHERE state = 0")
+    await world.until("SELECT NOT EXISTS (SELECT FROM run WHERE state = 0 AND due_at > clock_timestamp())")
     await promote(world)
     assert [run.id for run in await other.claim()] == [first]
 
@@ -143,7 +144,7 @@ async def test_a_backfill_goes_by_the_limit_of_its_job(world: World):
     assert (await world.count("run"), await world.count("ready")) == (6, 2)
     await world.operations.cancel(world.tenant, operation)
     assert await world.count("run") == await world.count("seat") == 0
-    await begin(world, job)
+    await begin(world, job, reprocess=Reprocess.ALL)
     assert len(await finish(world, operator)) == len(DAYS)
     await operator.close()
 
@@ -166,11 +167,11 @@ async def test_a_handlers_own_transaction_hands_its_seat_over_too(world: World):
 
 async def test_a_remote_worker_hands_seats_over_too(world: World, remote: Hire):
     ids = await world.submit(3, limited(1))
-    worker, ended = await remote(), None
+    worker = await remote()
     for id_ in ids:
-        answer = await worker.claim(ended=ended)
+        answer = await worker.claim()
         assert answer.runs.run_id == [encode("run", id_)]
-        ended = SettleBody(worker.id, succeeded=succeeded(answer.runs))
-    await worker.claim(ended=ended)
+        told = await world.gateway.settle(MINE, SettleBody(worker.id, succeeded=succeeded(answer.runs)))
+        assert told.uncovered == []
     assert await world.count("run") == await world.count("seat") == 0
     assert READY in world.hints

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from foliot.store.database import Connection, Line
+from foliot.store.database import Connection, Line, Row
 from foliot.store.statements import SQL
 
 FIRST: Final = -(2**63)
@@ -87,7 +87,7 @@ async def call_left_behind(line: Line, after: int, most: int) -> Looked:
     (row,) = await line.fetch("left_behind", after, most)
     if row["found"]:
         await line.fetch("knock", row["found"])
-    return Looked(FIRST if row["reached"] is None else row["reached"], len(row["found"] or ()))
+    return Looked(_next(row, most), len(row["found"] or ()))
 
 
 async def free_stranded(line: Line, after: int, most: int) -> Looked:
@@ -100,7 +100,11 @@ async def free_stranded(line: Line, after: int, most: int) -> Looked:
     if blocked:
         async with line.borrow(atomic=True) as connection:
             await enter(connection, blocked)
-    return Looked(FIRST if row["reached"] is None else row["reached"], len(gone) + len(blocked))
+    return Looked(_next(row, most), len(gone) + len(blocked))
+
+
+def _next(row: Row, most: int) -> int:
+    return FIRST if row["looked_at"] < most else row["reached"]
 
 
 async def tidy_lines(line: Line, after: int, most: int) -> None:

@@ -396,11 +396,11 @@ END $$;
 
 -- Removes lines that nobody has stood in for a minute, of the `most` that come after this one. First they are marked:
 -- whoever finds a mark makes sure of the line before joining it, and no transaction that found none lasts that long.
-CREATE FUNCTION is_deserted(line bigint) RETURNS boolean
+CREATE FUNCTION is_deserted(slot_id bigint) RETURNS boolean
     LANGUAGE sql STABLE
-    RETURN NOT EXISTS (SELECT FROM seat WHERE seat.slot = line AND seat.state = 0)
-       AND NOT EXISTS (SELECT FROM seat WHERE seat.slot = line AND seat.state = 1)
-       AND NOT EXISTS (SELECT FROM seat WHERE seat.slot = line AND seat.state = 2);
+    RETURN NOT EXISTS (SELECT FROM seat WHERE seat.slot = slot_id AND seat.state = 0)
+       AND NOT EXISTS (SELECT FROM seat WHERE seat.slot = slot_id AND seat.state = 1)
+       AND NOT EXISTS (SELECT FROM seat WHERE seat.slot = slot_id AND seat.state = 2);
 CREATE FUNCTION tidy_slots(after bigint, most integer) RETURNS void
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off

@@ -38,7 +38,7 @@ SELECT id FROM run WHERE id = ANY ($1::bigint[]) AND tied
 WITH page AS MATERIALIZED (
     SELECT id, capacity FROM slot WHERE id > $1 ORDER BY id LIMIT $2
 )
-SELECT max(page.id) AS reached,
+SELECT count(*) AS looked_at, max(page.id) AS reached,
        array_agg(page.id) FILTER (
            WHERE EXISTS (SELECT FROM seat WHERE seat.slot = page.id AND seat.state = 1)
              AND page.capacity > (SELECT count(*) FROM seat WHERE seat.slot = page.id AND seat.state = 2)
@@ -49,9 +49,9 @@ SELECT max(page.id) AS reached,
 -- Of the next runs that have seats: those that are gone, and those that are blocked though they stand in no line. There
 -- must be none.
 WITH page AS MATERIALIZED (
-    SELECT DISTINCT run FROM (SELECT run FROM seat WHERE run > $1 ORDER BY run LIMIT $2) AS next
+    SELECT DISTINCT run FROM seat WHERE run > $1 ORDER BY run LIMIT $2
 )
-SELECT max(page.run) AS reached, array_agg(page.run) FILTER (WHERE run.id IS NULL) AS gone,
+SELECT (SELECT count(*) FROM page) AS looked_at, max(page.run) AS reached, array_agg(page.run) FILTER (WHERE run.id IS NULL) AS gone,
        array_agg(page.run) FILTER (
            WHERE run.state = 2 AND job.gate IS DISTINCT FROM 1
              AND NOT EXISTS (SELECT FROM seat WHERE seat.run = page.run AND seat.state = 1)) AS found
