@@ -13,6 +13,7 @@ from conftest import with_name
 from foliot.domain.misfire import GRACE
 from foliot.kit.postgres import PostgresServer
 from foliot.store.database import Line
+from foliot.store.statements import SQL
 from plans import explain
 
 pytestmark = pytest.mark.xdist_group("a million runs")  # one of these databases is enough
@@ -250,10 +251,16 @@ async def test_moving_a_page_reads_what_it_moves(line: Line):
 
 
 async def test_reaping_reads_the_claims_of_the_dead_and_their_runs(line: Line):
-    plan = await explain(line, "reap", 5)
+    returned = 10 * 80  # ten claims at a time
+    found = await explain(line, "orphans")
+    assert found.whole_scans() == set()
+    assert found.indexes("run") == {"run_pkey"}
+    assert found.rows_read("run") <= returned
+    async with line.borrow(atomic=False) as connection:
+        claims = [row["id"] for row in await connection.fetch(SQL["orphans"])]
+    plan = await explain(line, "reap", 5, claims, [])
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
-    returned = 10 * 80  # ten claims at a time
     assert plan.rows_read("run") <= 3 * returned
     assert plan.rows_read("claim") <= CLAIMED / 80 + 3 * 10
 
@@ -269,7 +276,7 @@ async def _held(line: Line):
 
 async def test_settling_reads_what_it_settles(line: Line):
     runs, fences, places, starts = await _held(line)
-    plan = await explain(line, "settle", 2, runs, fences, places, starts, sorted(set(fences)))
+    plan = await explain(line, "settle", 2, runs, fences, places, starts, sorted(set(fences)), False)
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
     assert plan.indexes("claim") <= {"claim_pkey", "claim_worker_number_key"}
@@ -281,7 +288,7 @@ async def test_concluding_reads_what_it_concludes(line: Line):
     count = len(runs)
     plan = await explain(
         line, "conclude", 2, runs, fences, places, starts, [2] * count, [0] * count, [None] * count, ["x"] * count,
-        sorted(set(fences)), ["ValueError"] * count,
+        sorted(set(fences)), ["ValueError"] * count, False,
     )  # fmt: skip
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
@@ -305,7 +312,9 @@ async def test_settling_for_many_reads_what_it_settles(line: Line):
     claims = sorted(set(fences))
     firsts = [1 + fences.index(fence) for fence in claims]
     lasts = [len(fences) - fences[::-1].index(fence) for fence in claims]
-    plan = await explain(line, "settle_for_many", claims, [2] * len(claims), firsts, lasts, runs, places, starts)
+    plan = await explain(
+        line, "settle_for_many", claims, [2] * len(claims), firsts, lasts, runs, places, starts, False
+    )  # fmt: skip
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
     assert plan.indexes("claim") <= {"claim_pkey", "claim_worker_number_key"}

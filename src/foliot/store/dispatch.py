@@ -182,7 +182,7 @@ async def _end(line: Line, worker: int, batch: Sequence[Settlement], kind: _Kind
         async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=kind.for_good) as untied:
             done += await connection.fetchval(SQL[kind.statement], worker, *kind.terms(tied), True)
         called(untied.lanes)
-    return done  # type: ignore[no-any-return]
+    return done
 
 
 def _successes(batch: Sequence[Settlement]) -> Sequence[Any]:

@@ -132,8 +132,11 @@ async def settle_for_many(
 
 def _only(part: Part, runs: set[int]) -> Part:
     chosen = [place for place, run in enumerate(part.runs) if run in runs]
-    columns = ([column[place] for place in chosen] for column in (part.runs, part.positions, part.started_at))
-    return Part(part.worker, part.fence, *columns)
+    return part._replace(
+        runs=[part.runs[place] for place in chosen],
+        positions=[part.positions[place] for place in chosen],
+        started_at=[part.started_at[place] for place in chosen],
+    )
 
 
 def _terms(parts: Sequence[Part]) -> tuple[Sequence[Any], ...]:
