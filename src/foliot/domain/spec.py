@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shlex
 from datetime import timedelta
 from typing import Final, Literal
 
@@ -17,6 +18,8 @@ FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
 LONGEST_TIMEOUT: Final = timedelta(days=7)
 LARGEST_PAYLOAD: Final = 256 * 1024
 """Bytes of JSON."""
+LONGEST_SHOWN: Final = 500
+"""Characters of a command line that are shown."""
 
 
 class HttpHandler(msgspec.Struct, frozen=True, tag="http", tag_field="type", forbid_unknown_fields=True):
@@ -49,7 +52,33 @@ class FunctionHandler(msgspec.Struct, frozen=True, tag="function", tag_field="ty
         return self.name
 
 
-Handler = HttpHandler | FunctionHandler
+class CommandHandler(msgspec.Struct, frozen=True, tag="command", tag_field="type", forbid_unknown_fields=True):
+    """A program and its arguments, for a worker whose operator allows it; no shell reads them.
+
+    Without `argv` they travel with each run, so that specs stay few.
+    """
+
+    argv: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        return "command"
+
+    @property
+    def label(self) -> str:
+        return self.argv[0] if self.argv else "command"
+
+
+Handler = HttpHandler | FunctionHandler | CommandHandler
+
+
+def shown(handler: Handler, target: bytes | None) -> str:
+    """What people know the handler of a run by; `target` is what travelled with the run."""
+    varying = msgspec.json.decode(target) if target else {}
+    if isinstance(handler, CommandHandler):
+        line = shlex.join(varying.get("argv", handler.argv))
+        return line if len(line) <= LONGEST_SHOWN else f"{line[: LONGEST_SHOWN - 1]}…"
+    return str(varying.get("url") or handler.label)
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):

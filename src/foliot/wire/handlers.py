@@ -1,10 +1,10 @@
-"""Handlers on the wire: which functions and web addresses a job or a run may name."""
+"""Handlers on the wire: which functions, web addresses and commands a job or a run may name."""
 
 import re
 from typing import Final
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.spec import FUNCTION_NAME, FunctionHandler, Handler, HttpHandler
+from foliot.domain.spec import FUNCTION_NAME, CommandHandler, FunctionHandler, Handler, HttpHandler
 from foliot.domain.target import check_url
 from foliot.wire.codec import CONTROL
 
@@ -18,9 +18,16 @@ _OURS: Final = re.compile(
 """Headers that say who calls, for which run, or how the connection is used."""
 MOST_HEADERS: Final = 64
 LONGEST_HEADER: Final = 4_096
+MOST_WORDS: Final = 1_000
+LARGEST_ARGV: Final = 32 * 1024
+"""Bytes of all words of a command together. More belongs into the payload, which it reads from its standard input."""
+_AS_WORDS: Final = 'write it as a list of words, such as ["/usr/local/bin/report", "--day", "2026-11-16"]'
+
+Given = str | HttpHandler | FunctionHandler | CommandHandler
+"""What may stand as `handler`."""
 
 
-def handler_of(handler: str | HttpHandler | FunctionHandler) -> Handler:
+def handler_of(handler: Given) -> Handler:
     """A string with :// is a web address, any other string a function's name."""
     match handler:
         case str() if "://" in handler:
@@ -36,6 +43,9 @@ def handler_of(handler: str | HttpHandler | FunctionHandler) -> Handler:
                 raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", f"one of {sorted(_METHODS)}")
             _check_headers(headers)
             return HttpHandler(url=check_url(url, "handler.url"), method=method.upper(), headers=headers)
+        case CommandHandler(argv=argv):
+            _check_argv(argv)
+            return handler
 
 
 def _function(name: str) -> FunctionHandler:
@@ -43,6 +53,20 @@ def _function(name: str) -> FunctionHandler:
         hint = "a function's name (letters, digits, '.', '_', '-') or an http(s) address"
         raise InvalidField("handler", f"{name[:40]!r} is neither", hint)
     return FunctionHandler(name)
+
+
+def _check_argv(argv: tuple[str, ...]) -> None:
+    if not argv or not argv[0]:
+        raise InvalidField("handler.argv", "names no program", _AS_WORDS)
+    if len(argv) > MOST_WORDS:
+        raise InvalidField("handler.argv", f"has more than {MOST_WORDS:,} words", "put them into the payload")
+    size = sum(len(word.encode(errors="surrogatepass")) + 1 for word in argv)
+    if size > LARGEST_ARGV:
+        hint = "put it into the payload, which the command reads from its standard input"
+        raise InvalidField("handler.argv", f"is {size:,} bytes; at most {LARGEST_ARGV:,} are taken", hint)
+    for place, word in enumerate(argv):
+        if "\0" in word:
+            raise InvalidField(f"handler.argv[{place}]", "contains a NUL character", "no argument of a program can")
 
 
 def _check_headers(headers: dict[str, str]) -> None:

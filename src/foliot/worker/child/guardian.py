@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from foliot.worker.child.guard import Guard
-from foliot.worker.child.kin import adopt_orphans, buried, descendants, send, wake_on_child
+from foliot.worker.child.kernel import adopt_orphans
+from foliot.worker.child.kin import buried, descendants, send, wake_on_child
 from foliot.worker.child.launch import DEAF_TO, LENGTH
 
 
