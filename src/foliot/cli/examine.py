@@ -19,6 +19,12 @@ class Finding(NamedTuple):
     ok: bool
     detail: str
     hint: str = ""
+    warns: bool = False
+    """It works, and somebody should know at what risk."""
+
+    @property
+    def word(self) -> str:
+        return "BAD" if not self.ok else "RISK" if self.warns else "ok "
 
 
 async def examine(settings: Settings) -> list[Finding]:
@@ -29,6 +35,7 @@ async def examine(settings: Settings) -> list[Finding]:
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
         findings.append(await _guarded("workers", lambda: _workers(settings)))
     findings.append(await _guarded("api", _api))
+    findings.append(await _commands(settings))
     return findings
 
 
@@ -153,6 +160,31 @@ async def _workers(settings: Settings) -> str:
     if not found.live:
         return "none lives, so nothing runs: start `foliot worker`"
     return f"{found.live} live, {found.draining} being drained, {found.paused_queues} queues paused"
+
+
+async def _commands(settings: Settings) -> Finding:
+    """What a worker that was started here, by this user and with these settings, would do."""
+    from foliot.cli.commands import STAY_OFF, how_to_mend, may_run, read_policy
+    from foliot.worker.child.nursery import open_nursery
+    from foliot.worker.commands.folders import open_folders
+    from foliot.worker.commands.isolation import probe
+
+    if settings.commands is None:
+        return Finding("commands", ok=True, detail="off: FOLIOT_COMMANDS names no file that allows any")
+    try:
+        read_policy(settings.commands)
+        async with open_nursery() as nursery:
+            with open_folders() as folders:
+                found = await probe(nursery, folders)
+    except (FoliotError, OSError) as error:
+        return Finding("commands", ok=False, detail=str(error), hint=getattr(error, "hint", ""))
+    if not may_run(found, same_user=settings.commands_same_user):
+        return Finding("commands", ok=False, detail=STAY_OFF, hint=how_to_mend(found))
+    if not found.other_user:
+        detail = f"run as the worker's own user, and may read and stop whatever it may; {found.summary}"
+        return Finding("commands", ok=True, detail=detail, hint=how_to_mend(found), warns=True)
+    hint = "run the worker where the kernel lets root have namespaces (CAP_SYS_ADMIN)" if found.refused else ""
+    return Finding("commands", True, f"run as users of their own; {found.summary}", hint, warns=bool(found.refused))
 
 
 async def _api() -> str:

@@ -15,6 +15,7 @@ import uvloop
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import serve_metrics, start_logging
+from foliot.worker.child.kernel import be_readable
 
 SUPERVISED: Final = "FOLIOT_SUPERVISED"
 """Set for children of a supervisor: when their standard input ends, it is gone, and so are they."""
@@ -41,6 +42,8 @@ def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = Fa
     """
     start_logging(process=name, level=settings.log_level, json=settings.log_json)
     log = structlog.get_logger("foliot")
+    # Commands of our own user could read the database's password from our environment.
+    be_readable(not settings.commands_same_user)
     is_child = os.environ.pop(SUPERVISED, None) is not None  # not for what handlers may start
 
     async def shell() -> None:

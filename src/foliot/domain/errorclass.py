@@ -85,5 +85,7 @@ def _check(name: str, field: str) -> None:
             field, f"{name[:40]!r} is no status of HTTP", "http:503 for one, http:5xx for all that begin so"
         )
     if len(name) > LONGEST_NAME or not _CLASS.fullmatch(name):
-        hint = "an exception's name such as ValueError or requests.exceptions.Timeout, http:503, http:5xx, exit:3, timeout"
+        hint = (
+            "an exception's name such as ValueError or requests.exceptions.Timeout, http:503, http:5xx, exit:3, timeout"
+        )
         raise InvalidField(field, f"{name[:40]!r} names no kind of error", hint)

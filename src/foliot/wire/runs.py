@@ -49,7 +49,7 @@ def start_of(body: RunBody | RunByHand) -> tuple[datetime | None, timedelta | No
 
 
 def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:
-    """What varies per run (address, headers, arguments) travels in the run, so that a million addresses need one spec."""
+    """What varies per run (address, headers, words) travels in the run, so that a million addresses need one spec."""
     handler = handler_of(body.handler)
     match handler:
         case FunctionHandler():

@@ -134,6 +134,7 @@ class ToldSpec(msgspec.Struct):
     spec: int
     lane: int
     body: msgspec.Raw
+    tenant: str = ""
 
 
 class ClaimAnswer(msgspec.Struct):

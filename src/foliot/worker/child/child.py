@@ -60,7 +60,7 @@ class Child(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._said = (self._said + data).split(b"\n")
         for line in lines:
-            word, number, *part = line.decode().split(" ", 2) + [""]
+            word, number, *part = [*line.decode().split(" ", 2), ""]
             match word:
                 case "started":
                     self.pid = int(number)

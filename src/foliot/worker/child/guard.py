@@ -22,8 +22,8 @@ _LOOK: Final = 1_000
 class Guard:
     """One child and all its descendants.
 
-    Says `started PID` or `failed ERRNO PART`, then perhaps `lapsed`, and at the end, when nobody is left, `ended STATUS`:
-    a line each. Is told `stop SECONDS`.
+    Says `started PID` or `failed ERRNO PART`, then perhaps `lapsed`, and at the end, when nobody is left,
+    `ended STATUS`: a line each. Is told `stop SECONDS`.
     """
 
     def __init__(self, control: socket.socket, page: mmap.mmap, lease: int) -> None:

@@ -58,13 +58,16 @@ class Command(NamedTuple):
 
 @asynccontextmanager
 async def open_nursery(
-    clock: Steady = steady, pulse: timedelta = PULSE, silence: timedelta = SILENCE
+    clock: Steady = steady, pulse: timedelta = PULSE, silence: timedelta = SILENCE, *, secretive: bool = False
 ) -> "AsyncIterator[Nursery]":
-    """A nursery for as long as the block lasts; no child, nor anybody that it started, outlives it."""
+    """A nursery for as long as the block lasts; no child, nor anybody that it started, outlives it.
+
+    With `secretive`, processes of our own user cannot look into those that stand between us and our children.
+    """
     page = _page()
     try:
         os.ftruncate(page, mmap.PAGESIZE)
-        nursery = Nursery(page, clock, silence)
+        nursery = Nursery(page, clock, silence, secretive=secretive)
         async with background(nursery.beat(pulse)):
             try:
                 yield nursery
@@ -77,10 +80,11 @@ async def open_nursery(
 class Nursery:
     """`lease_ends` is by the steady clock, like everything here."""
 
-    def __init__(self, page: int, clock: Steady, silence: timedelta) -> None:
+    def __init__(self, page: int, clock: Steady, silence: timedelta, *, secretive: bool = False) -> None:
         self._page = page
         self._leases = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("d")
         self._clock = clock
+        self._secretive = secretive
         self._silence = silence.total_seconds()
         self._lease_ends = float("-inf")
         self._guardian: tuple[subprocess.Popen[bytes], socket.socket] | None = None
@@ -161,7 +165,16 @@ class Nursery:
             with theirs:
                 descriptors = [theirs.fileno(), self._page]
                 process = subprocess.Popen(  # noqa: S603 - our own
-                    [sys.executable, "-I", "-S", "-c", _START, _ROOT, *map(str, descriptors)],
+                    [
+                        sys.executable,
+                        "-I",
+                        "-S",
+                        "-c",
+                        _START,
+                        _ROOT,
+                        *map(str, descriptors),
+                        str(int(self._secretive)),
+                    ],
                     pass_fds=descriptors,
                     stdin=subprocess.DEVNULL,
                     # A command may be of the same user as its guard: nothing that it could find there is a secret.
@@ -185,10 +198,10 @@ class Nursery:
 async def _hand_over(requests: socket.socket, message: bytes, descriptors: list[int]) -> None:
     """Descriptors go with the first byte; the rest follows as the guardian, which may have much to do, takes it."""
     loop = asyncio.get_running_loop()
-    writable = loop.create_future()
-    loop.add_writer(requests, lambda: writable.done() or writable.set_result(None))
+    writable = asyncio.Event()
+    loop.add_writer(requests, writable.set)
     try:
-        await writable
+        await writable.wait()
     finally:
         loop.remove_writer(requests)
     sent = socket.send_fds(requests, [message], descriptors)

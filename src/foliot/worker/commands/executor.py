@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +15,8 @@ import msgspec
 import structlog
 
 from foliot.domain.commands import CommandPolicy, Rights
-from foliot.domain.errorclass import CRASHED, classes_of, classes_of_exit
 from foliot.domain.ids import encode
-from foliot.domain.outcome import LONGEST_ERROR, Ending, Failure
+from foliot.domain.outcome import Failure
 from foliot.domain.redaction import Redaction
 from foliot.domain.spec import CommandHandler
 from foliot.wire.codec import rfc3339
@@ -31,17 +29,12 @@ from foliot.worker.commands.folders import Folders, remove
 from foliot.worker.commands.isolation import OURSELVES, Account, Isolation, account_of
 from foliot.worker.commands.output import Tail, open_tail
 from foliot.worker.commands.rules import PRIVATE, Walls, rules_of
+from foliot.worker.commands.verdict import how, not_started, verdict
 from foliot.worker.executor import Assignment
 
 log = structlog.get_logger("worker")
 
 NOT_ALLOWED: Final = "CommandNotAllowed"
-_WHY: Final = {
-    signal.SIGXCPU: ": it had used up its processor time",
-    signal.SIGXFSZ: ": it wrote a larger file than it may",
-    signal.SIGSYS: ": it asked the kernel for something forbidden",
-}
-_ROOM_FOR_HEAD: Final = 300
 
 
 class Ended(NamedTuple):
@@ -126,9 +119,9 @@ class Commands:
             finally:
                 os.close(stdout)
                 os.close(stderr)
-            return self._judge(assignment, await self._end(assignment, child, out, err), out, err)
+            return self._judge(await self._end(assignment, child, out, err), out, err)
         except CannotStart as error:
-            return _not_started(command.argv[0], error)
+            return not_started(command.argv[0], error)
         finally:
             out.close()
             err.close()
@@ -152,16 +145,9 @@ class Commands:
         hide = self._redaction.hide
         self._told(Ended(assignment, how(fate), hide(out.text), hide(err.text), out.cut + err.cut))
 
-    def _judge(self, assignment: Assignment, fate: Fate, out: Tail, err: Tail) -> Answer:
-        if fate.lapsed:
-            return Failure("this worker stood still for its whole lease", ending=Ending.RELEASED)
-        if fate.status is None:
-            return Failure(f"its process {fate}", ending=Ending.RELEASED)
-        if fate.status == 0:
-            return None
-        classes = (CRASHED,) if fate.signal else classes_of_exit(os.waitstatus_to_exitcode(fate.status))
+    def _judge(self, fate: Fate, out: Tail, err: Tail) -> Answer:
         tail = err if err.text.strip() else out
-        return Failure(error_of(how(fate), self._redaction.hide(tail.text), tail.cut), classes=classes)
+        return verdict(fate, self._redaction.hide(tail.text), tail.cut)
 
 
 def argv_of(assignment: Assignment) -> list[str]:
@@ -194,27 +180,6 @@ def environment_of(
         about["FOLIOT_JOB"] = encode("job", run.job)
     who = {} if account is None else {"USER": account, "LOGNAME": account}
     return {**who, "HOME": folder, "TMPDIR": folder, **given, **about}
-
-
-def how(fate: Fate) -> str:
-    """What follows "the command …"."""
-    return f"{fate}{_WHY.get(signal.Signals(fate.signal), '')}" if fate.signal in _WHY else str(fate)
-
-
-def error_of(ended: str, text: str, cut: int) -> str:
-    """What is kept of a failure: how it ended, then the end of what it wrote."""
-    text = text.strip("\n")
-    room = LONGEST_ERROR - _ROOM_FOR_HEAD
-    if len(text) > room:
-        cut += len(text[:-room].encode())
-        text = text[-room:]
-    lines = [f"the command {ended}"[:_ROOM_FOR_HEAD // 2], *([f"[{cut:,} bytes before this are cut]"] if cut else [])]
-    return "\n".join([*lines, text] if text else lines)
-
-
-def _not_started(name: str, error: CannotStart) -> Failure:
-    kind = type(OSError(error.errno, "")) if error.errno and not error.part else CannotStart
-    return Failure(f"{name}: {error.message}", classes=classes_of(kind))
 
 
 @contextmanager
