@@ -15,7 +15,7 @@ import structlog
 
 from foliot.cli.compose import CannotStart, dsn_of
 from foliot.domain.commands import CommandPolicy
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot.domain.errors import FoliotError
 from foliot.domain.redaction import Redaction
 from foliot.kit.settings import Settings, find_access
 from foliot.worker.child.nursery import Nursery
@@ -62,9 +62,7 @@ def read_policy(file: Path) -> CommandPolicy:
     try:
         found = file.stat()
         policy = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), CommandPolicy)
-    except InvalidField as error:
-        raise CannotStart(f"{file}: {error.field}: {error.message}", error.hint) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, msgspec.ValidationError) as error:
         hint = "see docs/guides/commands.md for what it may say"
         raise CannotStart(f"the file of commands cannot be used: {file}: {error}", hint) from None
     if found.st_uid not in {0, os.geteuid()} or stat.S_IMODE(found.st_mode) & 0o022:

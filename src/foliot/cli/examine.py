@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 
     @property
     def word(self) -> str:
-        return "BAD" if not self.ok else "RISK" if self.warns else "ok "
+        return "BAD" if not self.ok else "WARN" if self.warns else "ok "
 
 
 async def examine(settings: Settings) -> list[Finding]:
