@@ -70,6 +70,16 @@ async def test_a_job_is_edited_field_by_field(shell: Shell):
     assert "say what to change" in said
 
 
+async def test_a_job_may_run_a_command(shell: Shell):
+    job = await shell.json("job", "create", "tidy", "--every", "PT1H", "--", "/usr/local/bin/tidy", "--all", "a b")
+    assert job["handler"] == {"type": "command", "argv": ["/usr/local/bin/tidy", "--all", "a b"]}
+    assert (await shell.json("job", "create", "alone", "/usr/local/bin/tidy"))["handler"]["type"] == "command"
+    changed = await shell.json("job", "edit", job["jobId"], "--argv", "tidy", "--argv=--none")
+    assert changed["handler"]["argv"] == ["tidy", "--none"]
+    said = await shell("job", "edit", job["jobId"], "--argv", "tidy", "--handler", "noop", code=2)
+    assert "a job has one of them" in said
+
+
 async def test_jobs_are_listed_and_filtered(shell: Shell):
     assert "no jobs yet: foliot job create" in await shell("job", "list")
     assert await shell.json("job", "list") == []

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,18 @@ def house() -> Iterator[Path]:
         yield folder
 
 
+@contextmanager
+def unix_socket() -> Iterator[str]:
+    """Where a database might listen: in a temporary folder that everybody may enter."""
+    with tempfile.TemporaryDirectory() as made, closing(socket.socket(socket.AF_UNIX)) as listener:
+        Path(made).chmod(0o755)
+        path = Path(made) / ".s.PGSQL.5432"
+        listener.bind(str(path))
+        path.chmod(0o777)
+        listener.listen()
+        yield str(path)
+
+
 def payload(house: Path, **fields: Any) -> dict[str, Any]:
     nothing: dict[str, Any] = {"pids": [], "addresses": [], "sockets": []}
     return {"planted": PLANTED, "files": [str(house / "client.json")], "places": EVERYWHERE, **nothing, **fields}
@@ -69,7 +81,7 @@ async def test_as_another_user_a_command_gets_hold_of_nothing(
 ):
     monkeypatch.setenv("FOLIOT_DATABASE_URL", PLANTED)
     os.set_inheritable(leak := os.open(house / "client.json", os.O_RDONLY), True)
-    house.chmod(0o700)  # so it is as a rule, walls or not
+    os.chmod(house, 0o700)  # noqa: PTH101 - so it is as a rule, walls or not
     relatives = [os.getpid(), os.getppid(), 1]
     asked = payload(house, pids=relatives)
     try:
@@ -96,22 +108,17 @@ async def test_behind_walls_there_is_no_network_no_socket_and_nothing_that_is_hi
     lab: Lab, house: Path
 ):
     assert {"pid", "mount", "net"} <= lab.isolation.parts
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener, closing(socket.socket(socket.AF_UNIX)) as unix:
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder).chmod(0o755)
-            unix.bind(f"{folder}/s.PGSQL.5432")
-            Path(f"{folder}/s.PGSQL.5432").chmod(0o777)
-            unix.listen()
-            door = list(listener.getsockname())
-            doors = {"addresses": [door, METADATA], "sockets": [f"{folder}/s.PGSQL.5432"]}
-            asked = payload(house, **doors)
-            assert await lab.run(*BURGLAR, payload=asked, hidden=[str(house)]) is None
-            shut = json.loads(lab.said)
-            opened = {"network": True, "readable": [str(house), folder], "tenants": {"*": {"allow": ["*"]}}}
-            assert await lab.run(*BURGLAR, payload=asked, hidden=[str(house)], policy=opened) is None
-            open_ = json.loads(lab.said)
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener, unix_socket() as path:
+        door = list(listener.getsockname())
+        asked = payload(house, addresses=[door, METADATA], sockets=[path])
+        assert await lab.run(*BURGLAR, payload=asked, hidden=[str(house)]) is None
+        shut = json.loads(lab.said)
+        shown = [str(house), str(Path(path).parent)]
+        opened = {"network": True, "readable": shown, "tenants": {"*": {"allow": ["*"]}}}
+        assert await lab.run(*BURGLAR, payload=asked, hidden=[str(house)], policy=opened) is None
+        open_ = json.loads(lab.said)
     assert (shut["reached"], shut["unix"], shut["read"]) == ([], [], [])
-    assert (open_["reached"][:1], open_["unix"], open_["read"]) == ([door], doors["sockets"], asked["files"])
+    assert (open_["reached"][:1], open_["unix"], open_["read"]) == ([door], [path], asked["files"])
 
 
 @needs_root
@@ -161,7 +168,7 @@ def test_as_the_workers_own_user_a_command_finds_no_credentials(walls: bool, hou
     assert found["ids"][0] == (pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.getuid())
     assert found["status"] == {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapPrm": "0" * 16, "CapAmb": "0" * 16}
     kept = ("written", "environment", "looked_into", "attached", "descriptors", "undone")
-    assert {name: found[name] for name in kept} == dict.fromkeys(kept, [])
+    assert {name: found[name] for name in kept} == {name: [] for name in kept}
     assert not found["root"]
 
 
