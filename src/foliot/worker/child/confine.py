@@ -85,7 +85,7 @@ def confine(rules: dict[str, Any]) -> None:
             with _part("read-only"):
                 kernel.set_writable("/", writable=False, recursive=True)
                 for place in places:
-                    kernel.set_writable(place, writable=True)
+                    kernel.set_writable(place, writable=True, recursive=place in rules["writable"])
     with _part("limits"):
         _limit(rules["limits"])
     with _part("account"):
@@ -132,7 +132,10 @@ def _show(path: str, held: int) -> None:
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as in kin
         if folder != path:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    kernel.mount(source, path, None, kernel.BIND | kernel.RECURSIVE)
+    # What is under a lid is shown without what is mounted in it, or the lid would come along.
+    is_hidden = not os.path.sameopenfile(held, found := os.open(path, os.O_PATH))
+    os.close(found)
+    kernel.mount(source, path, None, kernel.BIND | (0 if is_hidden else kernel.RECURSIVE))
 
 
 def _raise_loopback() -> None:
