@@ -45,7 +45,7 @@ async def open_commands(settings: Settings, nursery: Nursery) -> AsyncIterator[C
             log.error(STAY_OFF, hint=how_to_mend(isolation), refused=isolation.refused)
             yield None
             return
-        _check_accounts(settings, policy, isolation)
+        _check_terms(settings, policy, isolation)
         _say(isolation)
         yield Commands(
             nursery,
@@ -82,8 +82,15 @@ def how_to_mend(isolation: Isolation) -> str:
     return "start the worker as root, which it leaves for every command, or accept the risk with --commands-same-user"
 
 
-def _check_accounts(settings: Settings, policy: CommandPolicy, isolation: Isolation) -> None:
-    """What is wrong with an account is told now, not by the first run."""
+def _check_terms(settings: Settings, policy: CommandPolicy, isolation: Isolation) -> None:
+    """What is wrong with a place or an account is told now, not by the first run."""
+    places = [
+        path for terms in (policy, *policy.tenants.values()) for path in (*_of(terms.readable), *_of(terms.writable))
+    ]
+    if missing := [path for path in places if not Path(path).exists()]:
+        raise CannotStart(
+            f"commands are to see {missing[0]}, which is not there", "make it, or take it out of the file"
+        )
     if not isolation.other_user:
         return
     try:
@@ -95,6 +102,10 @@ def _check_accounts(settings: Settings, policy: CommandPolicy, isolation: Isolat
             raise CannotStart(
                 f"commands cannot run as {terms.account!r}: the database's files belong to it", "name another account"
             )
+
+
+def _of(paths: tuple[str, ...] | msgspec.UnsetType) -> tuple[str, ...]:
+    return () if isinstance(paths, msgspec.UnsetType) else paths
 
 
 def _say(isolation: Isolation) -> None:

@@ -25,7 +25,7 @@ Text = Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=32_768)]
 class Limits(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """What each process of a command gets at most; `processes` counts all that its account has."""
 
-    memory_mib: Count = 4_096
+    memory_mib: Count = 8_192
     processes: Count = 256
     open_files: Count = 1_024
     file_size_mib: Count = 1_024

@@ -94,6 +94,7 @@ def confine(rules: dict[str, Any]) -> None:
             os.setgroups([])
             os.setresgid(rules["gid"], rules["gid"], rules["gid"])
             os.setresuid(rules["uid"], rules["uid"], rules["uid"])
+        kernel.forget_keys()
         kernel.renounce_privileges()
 
 

@@ -27,7 +27,8 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
     requests, page, secretive = map(int, sys.argv[1:])
-    be_readable(not secretive)
+    if secretive:
+        be_readable(False)
     Guardian(socket.socket(fileno=requests), mmap.mmap(page, mmap.PAGESIZE)).serve()
 
 

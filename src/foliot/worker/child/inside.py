@@ -38,7 +38,8 @@ def main(reference: str) -> None:
     channel = socket.socket(fileno=CHANNEL)
     channel.set_inheritable(False)
     settings = Settings.read(os.environ)
-    be_readable(not settings.commands_same_user)
+    if settings.commands_same_user:
+        be_readable(False)
     start_logging(process="worker", level=settings.log_level, json=settings.log_json)
     faulthandler.enable()
     if path := os.environ.pop(PATH, ""):

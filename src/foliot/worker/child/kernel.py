@@ -21,6 +21,8 @@ _PDEATHSIG, _DUMPABLE, _SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 4, 36, 38, 
 _CLEAR_ALL: Final = 4
 _CAPABILITY_VERSION: Final = 0x20080522
 _MOUNT_SETATTR: Final = 442  # the same on every architecture: it came after they had agreed
+_KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}
+_JOIN_SESSION: Final = 1
 _AT_FDCWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
 _READ_ONLY: Final = 1
@@ -72,6 +74,12 @@ def die_with_parent(number: int) -> None:
 def be_readable(readable: bool) -> None:
     """Whether processes of the same user may look into our memory, our environment and our open files."""
     _prctl(_DUMPABLE, int(readable))
+
+
+def forget_keys() -> None:
+    """Have an empty keyring instead of the session's, through which whoever has it may read what others put there."""
+    if number := _KEYCTL.get(os.uname().machine):
+        _libc().syscall(number, _JOIN_SESSION, None)
 
 
 def renounce_privileges() -> None:

@@ -16,7 +16,7 @@ LENGTH: Final = struct.Struct("!I")
 DEAF_TO: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """What a terminal or an impatient operator sends to everybody. A guardian does not hear it: the supervisor decides."""
 
-_RESTORED: Final = (*DEAF_TO, signal.SIGPIPE, signal.SIGCHLD)
+_RESTORED: Final = (*DEAF_TO, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 _EXPENDABLE: Final = "500"
 """When memory runs out the child goes before its supervisor."""
 _LAST_WORDS: Final = 256

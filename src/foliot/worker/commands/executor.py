@@ -128,12 +128,10 @@ class Commands:
 
     async def _end(self, assignment: Assignment, child: Child, out: Tail, err: Tail) -> Fate:
         try:
-            fate = await child.ended()
-            if fate.status is not None:  # everybody is gone who could hold them open
-                await asyncio.wait([out.ended, err.ended])
+            fate = await _drained(child, out, err)
         except asyncio.CancelledError:
             child.stop(GRACE)
-            self._tell(assignment, await child.ended(), out, err)
+            self._tell(assignment, await _drained(child, out, err), out, err)
             raise
         finally:
             if not child.is_over:
@@ -148,6 +146,13 @@ class Commands:
     def _judge(self, fate: Fate, out: Tail, err: Tail) -> Answer:
         tail = err if err.text.strip() else out
         return verdict(fate, self._redaction.hide(tail.text), tail.cut)
+
+
+async def _drained(child: Child, out: Tail, err: Tail) -> Fate:
+    fate = await child.ended()
+    if fate.status is not None:  # everybody is gone who could hold them open
+        await asyncio.wait([out.ended, err.ended])
+    return fate
 
 
 def argv_of(assignment: Assignment) -> list[str]:
