@@ -152,7 +152,7 @@ async def test_a_cancelled_command_gets_sigterm_then_sigkill_and_so_does_everybo
     lab: Lab, walls: bool, mood: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(executor_module, "GRACE", GRACE if mood == "deaf" else timedelta(seconds=20))
-    trap = "trap '' TERM" if mood == "deaf" else "trap 'echo cleaned up; exit 1' TERM"
+    trap = 'trap "" TERM' if mood == "deaf" else 'trap "echo cleaned up; exit 1" TERM'
     marker = f"16180.{os.getpid()}"
     daemon = f"setsid sh -c '{trap}; setsid sleep {marker} & wait' &"
     started = asyncio.ensure_future(lab.sh(f"{trap}; ({daemon}); sleep {marker} & wait; wait"))
