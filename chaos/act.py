@@ -7,8 +7,14 @@ from typing import Final
 
 import msgspec
 
+SIDE: Final = "side"
+"""The queue that is paused now and then."""
 BEAT: Final = 0.5
 """Seconds between two signs of life of a handler that takes its time."""
+
+
+SNOOZE: Final = 1.0
+"""Seconds after which a handler that snoozes asks to be called again."""
 
 
 class Act(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -20,6 +26,8 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
     """Fail on purpose in this many first attempts."""
     slow: float = 0.0
     """Seconds to take."""
+    snooze: int = 0
+    """Ask this often to be called again later, in each process that is called."""
 
     def fails(self, attempt: int) -> bool:
         return attempt <= self.fail

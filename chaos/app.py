@@ -1,22 +1,29 @@
 """The application under test: functions that do what their payload says and report all of it to the ledger."""
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from chaos.act import Act, new_nonce
+from chaos.act import SIDE, SNOOZE, Act, new_nonce
 from chaos.records import Effect, Phase, digest
 from chaos.reporter import Reporter
-from foliot import Worker
+from foliot import Snooze, Worker
 from foliot.sdk.context import Context
 
 BOOT = os.environ.get("CHAOS_BOOT", "")
 """Who this process is: one name per start."""
 
-worker = Worker(concurrency=int(os.environ.get("CHAOS_CONCURRENCY", "100")))
+REMOTE = "CHAOS_REMOTE" in os.environ
+"""It comes through the gateway, and has no database to write to."""
+
+worker = Worker(queues=("default", SIDE), concurrency=int(os.environ.get("CHAOS_CONCURRENCY", "100")))
 ledger = Reporter(Path(os.environ.get("CHAOS_LEDGER", "ledger.sock")))
+
+
+_snoozed: Counter[str] = Counter()
 
 
 class OnPurpose(Exception):  # noqa: N818 - reads aloud
@@ -56,6 +63,9 @@ async def _act(context: Context, payload: Any) -> None:
     report = Report(context, payload)
     act = report.act
     await ledger.say(report.phase(Phase.START))
+    if _snoozed[context.run] < act.snooze:
+        _snoozed[context.run] += 1
+        raise Snooze(SNOOZE, "on purpose")
     await act.take_time(lambda: ledger.say(report.phase(Phase.BEAT)))
     failing = act.fails(context.attempt)
     await ledger.say(report.phase(Phase.EFFECT), report.phase(Phase.END, failed=failing))
@@ -63,6 +73,22 @@ async def _act(context: Context, payload: Any) -> None:
         raise OnPurpose(f"attempt {context.attempt} of {act.fail} that fail on purpose")
 
 
-for name in ("quick", "slow", "flaky", "stuck"):
+async def _book(context: Context, payload: Any) -> None:
+    """Its effect is a row in the transaction of its success: there once, or not at all."""
+    report = Report(context, payload)
+    await ledger.say(report.phase(Phase.START))
+    async with context.transaction() as connection:
+        await connection.execute("INSERT INTO public.booked (run, fence) VALUES ($1, $2)", context.run, context.fence)
+        await report.act.take_time(lambda: ledger.say(report.phase(Phase.BEAT)))
+        failing = report.act.fails(context.attempt)
+        await ledger.say(report.phase(Phase.EFFECT), report.phase(Phase.END, failed=failing))
+        if failing:
+            raise OnPurpose("the row must be gone with it")
+
+
+for name in ("quick", "slow", "flaky", "stuck", "snoozing"):
     worker.task(_act, name=name)
-worker.task(_act, name="caged", isolation="process")
+if not REMOTE:
+    worker.task(_book, name="booked")
+    worker.task(_act, name="patient")
+    worker.task(_act, name="caged", isolation="process")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
+from chaos.act import SIDE
 from chaos.records import Operation, Outcome
 
 PATIENCE: Final = 10.0
@@ -25,7 +26,14 @@ PATHS: Final = {
     "runJob": ("POST", "/v1/jobs/{job}:run"),
     "createRun": ("POST", "/v1/runs"),
     "createRuns": ("POST", "/v1/runs:batch"),
+    "retryRun": ("POST", "/v1/runs/{run}:retry"),
+    "replayLetters": ("POST", "/v1/dead-letters:replay"),
+    "discardLetters": ("POST", "/v1/dead-letters:discard"),
+    "pauseQueue": ("POST", f"/v1/queues/{SIDE}:pause"),
+    "resumeQueue": ("POST", f"/v1/queues/{SIDE}:resume"),
 }
+SUBMITS: Final = frozenset({"createRun", "createRuns", "runJob", "submitInside"})
+"""Calls whose answer names new runs."""
 
 
 def judge(status: int) -> Outcome:
@@ -68,6 +76,7 @@ class Api:
         client: int,
         tenant: str,
         job: str | None = None,
+        run: str | None = None,
         body: dict[str, Any] | None = None,
         key: str | None = None,
         before: Operation | None = None,
@@ -83,16 +92,17 @@ class Api:
             completed=0.0,
             outcome=Outcome.UNKNOWN,
             job=job,
+            run=run,
             body=body,
             key=key,
             api=(next(self._turns) if before is None else before.api + 1) % len(self._urls),
             repeats=0 if before is None else before.repeats or before.number,
         )
         try:
-            await self._send(operation, method, path.format(job=job))
+            await self._send(operation, method, path.format(job=job, run=run))
         finally:  # also when we are told to stop in the middle: then it is unknown
             operation.completed = time.time()
-            self._write(operation)
+            self.write(operation)
         return operation
 
     async def _send(self, operation: Operation, method: str, path: str) -> None:
@@ -116,9 +126,13 @@ class Api:
             # Also if it was "201" whose body was cut: whoever cannot read the answer does not know what was made.
             operation.outcome = Outcome.UNKNOWN
 
-    def _write(self, operation: Operation) -> None:
+    def number(self) -> int:
+        """Of an operation that somebody else than this carries out, and hands to `write`."""
+        return next(self._numbers)
+
+    def write(self, operation: Operation) -> None:
         self.outcomes[operation.outcome] += 1
-        if operation.outcome is Outcome.OK and operation.answer is not None:
+        if operation.kind in SUBMITS and operation.outcome is Outcome.OK and operation.answer is not None:
             runs = operation.answer.get("runIds") or [run for run in [operation.answer.get("runId")] if run]
             name = operation.key or f"number {operation.number}"
             if runs and name not in self._known:

@@ -15,7 +15,7 @@ from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode
 from chaos.records import Fault
-from chaos.topology import ALONE, Topology
+from chaos.topology import ALONE, GATEWAY, REMOTE, Topology
 from chaos.watch import TROUBLE
 
 HOUR: Final = 3_600
@@ -70,6 +70,7 @@ class Deeds:
 
     def _note(self, kind: str, target: str, began: float, ended: float | None = None, **more: Any) -> None:
         nodes = [target] if target in self._topology.nodes else []
+        nodes += [REMOTE] if target == GATEWAY else []
         workers = self._topology.workers(began, *nodes)
         self._log(Fault(kind=kind, target=target, began=began, ended=ended or time.time(), workers=workers, **more))
 

@@ -3,15 +3,19 @@
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import aiohttp
 
 from chaos import patience
+from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
+from foliot.store.fleet import LEASE
 from foliot.wire.codec import rfc3339
 
 AGAIN_FOR: Final = 60.0
@@ -21,14 +25,28 @@ LARGEST_BACKLOG: Final = 6_000
 
 
 class Driver:
-    def __init__(self, api: Api, seed: int, ledger: str, *, rate: float, slowest: float = SLOWEST) -> None:
-        """`rate`: runs a second that all bulk clients together hand in at most."""
+    def __init__(
+        self,
+        api: Api,
+        seed: int,
+        ledger: str,
+        *,
+        rate: float,
+        slowest: float = SLOWEST,
+        odd: Odd = USUAL,
+        more: Sequence[tuple[Callable[[], Awaitable[None]], float]] = (),
+    ) -> None:
+        """`rate`: runs a second that all bulk clients together hand in at most; `more`: chores, and how often."""
         self._api = api
         self._seed = seed
         self._ledger = ledger
         self._rate = rate
         self._slowest = slowest
+        self._odd = odd
+        self._more = more
         self._jobs: dict[tuple[int, int], str] = {}
+        self._tenants = [tenant for tenant, role in CLIENTS if role == "bulk"]
+        self._gate = Gatekeeper(self, seed, self._tenants[0], LEASE.total_seconds())
         self._expected = 0
         self._over = 0
         self.counts: dict[str, int] = {}
@@ -42,12 +60,25 @@ class Driver:
         """Let all clients work until then, by the machine's clock."""
         for number, (tenant, role) in enumerate(CLIENTS):
             if role == "bulk":
-                await self._insist(number, tenant, "putCalendar", None, calendar(time.time()), None)
+                await self.insist(number, tenant, "putCalendar", None, calendar(time.time()), None)
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(self._watch())
             clients = [group.create_task(self._client(number, until)) for number in range(len(CLIENTS))]
+            chores = [group.create_task(chore) for chore in self._chores()]
             await asyncio.wait(clients)
-            watch.cancel()
+            for task in (watch, *chores):
+                task.cancel()
+
+    def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
+        for number, tenant in enumerate(self._tenants):
+            oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, odd=self._odd)
+            yield again(partial(self._hand_in, oddities), OFTEN)
+            yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
+        yield again(self._gate.step, 0.0)
+        yield from (again(step, pause) for step, pause in self._more)
+
+    async def _hand_in(self, oddities: Oddities) -> None:
+        self._expected += await oddities.step()
 
     async def _client(self, number: int, until: float) -> None:
         planner = Planner(self._seed, number, f"{self._ledger}/do", slowest=self._slowest)
@@ -68,22 +99,34 @@ class Driver:
             job = self._jobs.get((client, step.job))
             if job is None:  # its creation never succeeded: there is nothing to act on
                 return
-        done = await self._insist(client, tenant, step.kind, job, resolved(step.body), step.key)
+        done = await self.insist(client, tenant, step.kind, job, resolved(step.body), step.key)
         if done.outcome is not Outcome.OK or done.answer is None:
             return
         self._expected += step.expected
         if step.kind == "createJob" and step.job is not None:
             self._jobs[client, step.job] = done.answer["jobId"]
         if step.again:
-            await self._insist(client, tenant, step.kind, job, done.body, step.key)
+            await self.insist(client, tenant, step.kind, job, done.body, step.key)
 
-    async def _insist(
-        self, client: int, tenant: str, kind: str, job: str | None, body: dict[str, Any] | None, key: str | None
+    async def read(self, tenant: str, path: str, **query: Any) -> Any:
+        return await self._api.read(tenant, path, **query)
+
+    async def insist(
+        self,
+        client: int,
+        tenant: str,
+        kind: str,
+        job: str | None,
+        body: dict[str, Any] | None = None,
+        key: str | None = None,
+        run: str | None = None,
     ) -> Operation:
         """Ask until there is an answer; each time is an operation of its own, all under one key."""
         deadline, done = time.time() + AGAIN_FOR, None
         while True:
-            done = await self._api.call(kind, client=client, tenant=tenant, job=job, body=body, key=key, before=done)
+            done = await self._api.call(
+                kind, client=client, tenant=tenant, job=job, run=run, body=body, key=key, before=done
+            )
             refused = done.outcome is Outcome.FAIL and done.status
             if done.outcome is Outcome.OK or refused or time.time() > deadline:
                 return done
@@ -99,11 +142,12 @@ class Driver:
                 await asyncio.sleep(0.25)
 
     async def wind_down(self) -> None:
-        """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and jobs that hold back runs."""
+        """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and what holds back runs."""
+        await self._gate.open()
         for number, (tenant, role) in enumerate(CLIENTS):
             if role == "bulk":
                 for job in await self._endless(tenant):
-                    await self._insist(number, tenant, "cancelJob", job, None, None)
+                    await self.insist(number, tenant, "cancelJob", job, None, None)
 
     async def _endless(self, tenant: str) -> list[str]:
         found: list[str] = []

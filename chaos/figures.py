@@ -104,9 +104,13 @@ def _worker_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
         by_run[start.run].append(start)
     over = {(e.run, e.nonce) for e in evidence.effects if e.phase is Phase.END}
     outages = [(fault.began, fault.ended) for fault in evidence.faults if fault.kind in DATABASE]
+    rows = [row for rows_ in evidence.dump.attempts.values() for row in rows_ if row["finishedAt"] is not None]
+    settled = {(row["runId"], row["fence"]): seconds(row["finishedAt"]) for row in rows}
     found = []
     for kill in (fault for fault in evidence.faults if fault.kind == "kill" and fault.target.startswith("worker")):
         for start in starts:
+            if settled.get((start.run, start.fence), kill.began) < kill.began or start.run in evidence.dump.decided:
+                continue  # it had snoozed, or run into its time-out; or it came back when somebody wanted it to
             if start.worker == kill.detail and (start.run, start.nonce) not in over and start.at <= kill.ended + 1:
                 again = [each.at for each in by_run[start.run] if each.fence > start.fence]
                 if again:

@@ -91,6 +91,7 @@ def run_round(mutant: Mutant, source: Path | None, seed: int) -> Round:
         bursts=mutant.bursts,
         source=source,
         slowest=mutant.slowest,
+        odd=mutant.odd,
         patience=PATIENCE,
     )
     try:

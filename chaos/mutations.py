@@ -1,63 +1,14 @@
-"""Builds of Foliot with one safeguard taken out, each with the faults that the safeguard is there for."""
+"""Builds of Foliot with one safeguard taken out each: all of them."""
 
-import shutil
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from chaos.nemesis import Burst, Strike
-from chaos.topology import ROOT
+from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
+from chaos.mutations_of_dispatch import OF_DISPATCH
 
-PRODUCT: Final = ROOT / "src" / "foliot"
+__all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
 
-
-class Edit(NamedTuple):
-    """`before` stands in the file exactly once, or the build fails: a mutant must not fade away unnoticed."""
-
-    file: str
-    before: str
-    after: str
-
-
-class Mutant(NamedTuple):
-    name: str
-    what: str
-    """What is broken, the second nets included that would hide it."""
-    edits: tuple[Edit, ...]
-    bursts: list[Burst]
-    seconds: float
-    """That the clients work in one round."""
-    rate: float = 400.0
-    slowest: float = 8.0
-    """Handlers take their time: what two run at once, or one runs without a right to, lasts long enough to be seen."""
-
-
-class Stale(Exception):  # noqa: N818 - reads aloud
-    """The source has changed under a mutation."""
-
-
-def build(mutant: Mutant, folder: Path) -> Path:
-    """A copy of Foliot's source with the mutation in it; the folder to import it from."""
-    copy = folder / "foliot"
-    shutil.copytree(PRODUCT, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for edit in mutant.edits:
-        path = copy / edit.file
-        text = path.read_text()
-        if (count := text.count(edit.before)) != 1:
-            raise Stale(f"{mutant.name}: {edit.file} has {count} times, and not once:\n{edit.before}")
-        path.write_text(text.replace(edit.before, edit.after))
-    return folder
-
-
-def _burst(*strikes: tuple[float, str, str], warm_up: float = 8.0) -> Burst:
-    return Burst(warm_up, [(after, Strike(kind, target)) for after, kind, target in strikes])
-
-
-_CUT_OFF = [
-    # Cut off for longer than its lease, a worker has results in hand of what others are running again.
-    _burst((0.0, "partition", "worker-2"), (9.0, "partition", "worker-0")),
-]
 _SCHEDULERS = [
-    _burst(
+    burst(
         (0.0, "stop", "scheduler-0"),
         (6.0, "kill", "scheduler-1"),
         (12.0, "stop", "scheduler-1"),
@@ -65,14 +16,14 @@ _SCHEDULERS = [
     ),
 ]
 _COMMITS = [
-    _burst(
+    burst(
         *((3.0 * number, "cutBeforeCommit", f"api-{number % 2}") for number in range(8)),
         (10.0, "postgresKill", "postgres"),
     ),
 ]
-_BLIND_REAPER = [_burst((0.0, "standStill", "scheduler-0"), (8.0, "kill", "worker-1"))]
+_BLIND_REAPER = [burst((0.0, "standStill", "scheduler-0"), (8.0, "kill", "worker-1"))]
 _LOST_HINTS = [
-    _burst(
+    burst(
         *((6.0 * again + 0.5 * number, "reset", f"worker-{number}") for again in range(3) for number in range(3)),
         (8.0, "reset", "scheduler-0"),
         (9.0, "reset", "scheduler-1"),
@@ -80,7 +31,7 @@ _LOST_HINTS = [
     ),
 ]
 _CLOCKS = [
-    _burst(
+    burst(
         *((20.0 * again, "clockJump", f"scheduler-{number}") for again in range(2) for number in range(2)),
         (3.0, "clockJump", "worker-0"),
     ),
@@ -89,7 +40,7 @@ _CLOCKS = [
 _EVERYBODY = Edit(
     "domain/shards.py", "return None if shards is not None and not shards else Look(shards)", "return Look()"
 )
-_NOBODY_FIRES = [_burst((0.0, "misfire", "schedulers"), warm_up=15.0)]
+_NOBODY_FIRES = [burst((0.0, "misfire", "schedulers"), warm_up=15.0)]
 
 _FENCE_OFF = Mutant(
     "fence-off",
@@ -116,7 +67,7 @@ _FENCE_OFF = Mutant(
             "        if standing is None:\n            await self._settler.drained()\n",
         ),
     ),
-    _CUT_OFF,
+    CUT_OFF,
     40.0,
 )
 _UNIQUE_OFF = Mutant(
@@ -252,8 +203,8 @@ _JITTER_UNBOUNDED = Mutant(
     (
         Edit(
             "store/sql/fire.sql",
-            "least(m.at + m.phase * interval '1 millisecond', m.following - interval '1 millisecond')",
-            "m.at + m.phase * interval '1 millisecond'",
+            "                                                   t.following - interval '1 millisecond')",
+            "                                                   'infinity')",
         ),
     ),
     _SCHEDULERS,
@@ -306,21 +257,6 @@ _FIRING_UNCOMPARED = Mutant(
     _SCHEDULERS,
     40.0,
 )
-_GUARDIAN_OFF = Mutant(
-    "guardian-off",
-    "the guard of a process of its own does not look at the lease",
-    (Edit("worker/child/guard.py", "if now >= self._leases[self._lease]:", "if now < 0:"),),
-    # Twice: whether somebody begins something in a process of its own meanwhile is a matter of chance.
-    [_burst((0.0, "stopSupervisor", "workers"), (15.0, "stopSupervisor", "workers"))],
-    75.0,
-)
-_ONCE_IGNORED = Mutant(
-    "once-ignored",
-    "the reaper gives an at-most-once run that had begun to another worker",
-    (Edit("store/sql/fleet.sql", "WHEN began = 1 AND once THEN 7", "WHEN false THEN 7"),),
-    [_burst((0.0, "kill", "worker-0"), (4.0, "kill", "worker-1"))],
-    40.0,
-)
 MUTANTS: Final = (
     _FENCE_OFF,
     _UNIQUE_OFF,
@@ -334,6 +270,5 @@ MUTANTS: Final = (
     _LEDGER_LIES,
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
-    _ONCE_IGNORED,
-    _GUARDIAN_OFF,
+    *OF_DISPATCH,
 )

@@ -11,7 +11,7 @@ import msgspec
 
 from chaos.deeds import Deeds
 from chaos.records import Fault
-from chaos.topology import ALONE, Topology
+from chaos.topology import ALONE, REMOTE, Topology
 
 WARM_UP: Final = 10.0
 BURST: Final = 30.0
@@ -28,6 +28,10 @@ KINDS: Final = (
     "kill", "stop", "stopSupervisor", "postgresKill", "postgresStop", "delay", "stall", "reset", "halfOpen",
     "cutBeforeCommit", "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart",
 )  # fmt: skip
+
+
+REMOTE_KINDS: Final = ("kill", "stop", "partition", "reset", "stall", "delay", "halfOpen")
+"""What happens to the worker behind the gateway: one of them in every burst, besides what the deck deals."""
 
 
 class Strike(NamedTuple):
@@ -94,6 +98,12 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
         spared = chance.randrange(2)  # one scheduler is left alone, for the same reason
         struck = [Strike(kind, f"scheduler-{1 - spared}" if "scheduler" in name else name) for kind, name in dealt]
         bursts.append(Burst(before, [(round(chance.uniform(0.0, 9.0), 2), strike) for strike in struck]))
+    apart = random.Random(f"remote/{seed}")  # noqa: S311 - its own, so that the deck of a seed stays what it was
+    turn = apart.randrange(len(REMOTE_KINDS))
+    for number, burst in enumerate(bursts):
+        if len(burst.strikes) > 1:
+            kind = REMOTE_KINDS[(turn + number) % len(REMOTE_KINDS)]
+            burst.strikes.append((round(apart.uniform(0.0, 9.0), 2), Strike(kind, REMOTE)))
     return bursts
 
 

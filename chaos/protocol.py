@@ -9,7 +9,8 @@ READY: Final = b"Z\x00\x00\x00\x05I"
 
 _TABLES: Final = "run|ready|timer|claim|history|firing|schedule|subscription|job|idempotency|dead_letter"
 _WRITE: Final = re.compile(
-    rf"(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR )(?<!KEY )UPDATE)\s+(foliot\.)?({_TABLES})\b".encode(), re.IGNORECASE
+    rf"(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR )(?<!KEY )UPDATE)\s+(foliot\.)?({_TABLES})\b|\bfoliot\.submit\(".encode(),
+    re.IGNORECASE,
 )
 _BEGIN: Final = re.compile(rb"\s*(BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _END: Final = re.compile(rb"\s*(COMMIT|ROLLBACK|END)\b", re.IGNORECASE)

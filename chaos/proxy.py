@@ -48,8 +48,10 @@ class Tally(msgspec.Struct):
 class Wire:
     """One node's way to the database: its mode, its connections, how often it was cut, how many commits it held up."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, gateway: str = "") -> None:
+        """`gateway`: an API's HOST:PORT, for a node that reaches the database through it."""
         self.server = server
+        self.gateway = gateway
         self.mode = Mode.PASS
         self.delay = 0.0
         self.moving = asyncio.Event()
@@ -76,6 +78,12 @@ class Wire:
     def cuts_next(self) -> bool:
         return self.mode in {Mode.CUT_BEFORE, Mode.CUT_AFTER}
 
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if not self.gateway:
+            return await asyncio.open_unix_connection(self.server)
+        host, _, port = self.gateway.rpartition(":")
+        return await asyncio.open_connection(host, int(port))
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         pair = Pair(self, reader, writer)
         self.pairs.add(pair)
@@ -84,6 +92,13 @@ class Wire:
         finally:
             pair.abort()
             self.pairs.discard(pair)
+
+
+class Opaque:
+    """A stream in which nobody looks for commits."""
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bool]]:
+        return [(data, False)]
 
 
 class Pair:
@@ -103,7 +118,7 @@ class Pair:
             while self._wire.mode is Mode.DARK:
                 self.lossy = True
                 await asyncio.sleep(0.1)
-            reader, self._server = await asyncio.open_unix_connection(self._wire.server)
+            reader, self._server = await self._wire.connect()
             to_server = asyncio.create_task(self._to_server(self._server))
             to_client = asyncio.create_task(self._to_client(reader))
             try:
@@ -119,7 +134,7 @@ class Pair:
                 reset(end.transport)
 
     async def _to_server(self, server: asyncio.StreamWriter) -> None:
-        stream = ClientStream()
+        stream = Opaque() if self._wire.gateway else ClientStream()
         while data := await self._reader.read(1 << 18):
             passed, writes, held = [], 0, not self._wire.moving.is_set()
             for message, commits in stream.feed(data):
@@ -164,10 +179,10 @@ def reset(transport: asyncio.WriteTransport) -> None:
     transport.abort()
 
 
-async def serve(server: str, control: Path, nodes: dict[str, tuple[str, int]]) -> None:
-    """Stand between every node and the server's socket, and do as the control socket says."""
-    wires = {name: Wire(server) for name in nodes}
-    for name, (address, port) in nodes.items():
+async def serve(server: str, control: Path, nodes: dict[str, tuple[str, int, str]]) -> None:
+    """Stand between every node and the server's socket, or its gateway, and do as the control socket says."""
+    wires = {name: Wire(server, gateway) for name, (_, _, gateway) in nodes.items()}
+    for name, (address, port, _) in nodes.items():
         await asyncio.start_server(wires[name].serve, address, port)
     decoder = msgspec.json.Decoder(Order)
 
@@ -211,13 +226,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m chaos.proxy", description=__doc__)
     parser.add_argument("server", help="the database's socket")
     parser.add_argument("control", type=Path)
-    parser.add_argument("node", nargs="+", help="NAME=ADDRESS:PORT")
+    parser.add_argument("node", nargs="+", help="NAME=ADDRESS:PORT, or NAME=ADDRESS:PORT>GATEWAY:PORT")
     given = parser.parse_args()
     nodes = {}
     for text in given.node:
         name, _, place = text.partition("=")
+        place, _, gateway = place.partition(">")
         address, _, port = place.rpartition(":")
-        nodes[name] = (address, int(port))
+        nodes[name] = (address, int(port), gateway)
     leave_with_parent()
     uvloop.run(serve(given.server, given.control, nodes))
 

@@ -33,12 +33,15 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     tenant: str
     kind: str
     """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
-    backfillJob, putCalendar."""
+    backfillJob, putCalendar, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
+    weighTenant."""
     invoked: float
     completed: float
     outcome: Outcome
     job: str | None = None
     """The job that was acted on."""
+    run: str | None = None
+    """The run that was acted on."""
     body: dict[str, Any] | None = None
     """What was sent, in the wire's spelling."""
     key: str | None = None
@@ -116,6 +119,10 @@ class Dump(msgspec.Struct, kw_only=True):
     """By recurring job, as GET /v1/jobs/{job}/occurrences gives them."""
     backfilled: dict[str, list[str]] = {}
     """By job: the runs that its back-fills made."""
+    decided: dict[str, list[dict[str, Any]]] = {}
+    """By run: what the product has on record of its replays and of its discard, {"deed", "at", "by"}, in order."""
+    booked: dict[str, list[int]] = {}
+    """By run: the fences that wrote an effect in the transaction of their success."""
     missed: dict[str, list[dict[str, Any]]] = {}
     """Recorded ranges of missed instants per tenant: {"job", "from", "through"}."""
     quiet: bool = True

@@ -48,6 +48,8 @@ async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicio
     """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
     found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await topology.watch.missed(), quiet=quiet)
     found.backfilled = await topology.watch.backfilled()
+    found.decided = await topology.watch.decided()
+    found.booked = await topology.watch.booked()
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")

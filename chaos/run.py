@@ -9,12 +9,14 @@ from typing import Final
 import msgspec
 
 from chaos import rest
+from chaos.chores import USUAL, Odd
 from chaos.client import Api
 from chaos.driver import Driver
+from chaos.inside import Insider, Weigher
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
 from chaos.records import Effect, Phase, read_lines
-from chaos.topology import NODES, Topology
+from chaos.topology import NODES, REMOTE, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE
 
@@ -24,6 +26,7 @@ CALM: Final = 10.0
 PATIENCE: Final = 180.0
 RATE: Final = 700.0
 """Runs a second that the clients hand in: what two cores carry beside everything else."""
+WEIGH_EVERY: Final = 20.0
 MOST: Final = 3_000_000
 """Runs of a whole campaign: enough to bound the rate of violations at one in a million, and still checked in memory."""
 
@@ -40,6 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     source: Path | None = None
     """Where the processes under test find Foliot, if not where the harness does."""
     slowest: float = SLOWEST
+    odd: Odd = USUAL
     patience: float = PATIENCE
 
 
@@ -60,6 +64,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         "grace": GRACE.total_seconds(),
         "schedulers": [name for name in NODES if name.startswith("scheduler")],
         "seconds": options.seconds,
+        "remote": REMOTE,
         "attempts": "some",  # see rest.SAMPLE
     }
     head = {"seed": options.seed, "settings": settings}
@@ -77,7 +82,12 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
 
 async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
     rate = options.rate or min(RATE, MOST / options.seconds)
-    driver = Driver(api, options.seed, topology.ledger_url, rate=rate, slowest=options.slowest)
+    insider = Insider(api, topology.proxies, topology.client_dsn, topology.urls, topology.keys)
+    weigher = Weigher(api, topology.weigh, options.seed)
+    more = [(insider.step, 0.5), (weigher.step, WEIGH_EVERY)]
+    driver = Driver(
+        api, options.seed, topology.ledger_url, rate=rate, slowest=options.slowest, odd=options.odd, more=more
+    )
     nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only, bursts=options.bursts)
     began = time.time()
     until = began + options.seconds
@@ -96,6 +106,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
         await group.create_task(nemesis.run(until))
         await load
         telling.cancel()
+    await insider.close()
     await topology.heal()
     await topology.ready()
     say("healed; letting schedules go on for a moment, then winding down")

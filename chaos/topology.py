@@ -1,4 +1,4 @@
-"""Everything under test and around it: a database, two APIs, two schedulers, three workers, each on its own wire."""
+"""Everything under test and around it: a database, two APIs, two schedulers, four workers, each on its own wire."""
 
 import asyncio
 import os
@@ -24,10 +24,16 @@ from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
 ROOT: Final = Path(__file__).parent.parent
-NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2")
+NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2", "worker-3")
+CLIENT: Final = "client"
+"""The wire to the database of those who hand in runs inside their own transactions."""
 TENANTS: Final = ("acme", "globex")
 ALONE: Final = "worker-2"
 """The node that lives in a network of its own, where there can be one."""
+REMOTE: Final = "worker-3"
+"""The worker that has no database, and comes through the gateway of an API."""
+GATEWAY: Final = "api-1"
+"""That API: what happens to it may cost the worker its lease."""
 READY: Final = 120.0
 """Seconds within which a process that was started must answer: on a busy machine seven at once take half a minute."""
 TAIL: Final = 15
@@ -69,7 +75,8 @@ class Topology:
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
-        self._ports = dict(zip((*NODES, "ledger", "http-0", "http-1"), free_ports(len(NODES) + 3), strict=True))
+        places = (*NODES, CLIENT, "ledger", "http-0", "http-1")
+        self._ports = dict(zip(places, free_ports(len(places)), strict=True))
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
         try:
@@ -92,8 +99,11 @@ class Topology:
         await asyncio.to_thread(self.server.start)
         await self._command("migrate")
         for tenant in TENANTS:
-            self.keys[tenant] = msgspec.json.decode(await self._command("tenant", "create", tenant, "--json"))["key"]
-        await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *map(self._place, NODES))
+            made = await self._command("tenant", "create", tenant, "--serve", "*", "--json")
+            self.keys[tenant] = msgspec.json.decode(made)["key"]
+        await self.watch.open_books()
+        wires = map(self._place, (*NODES, CLIENT))
+        await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)
         addresses = ["--address=127.0.0.1", *([f"--address={self.network.ledger}"] if self.network else [])]
         where = [str(self.folder), str(self._home / "ledger.sock"), str(self._ports["ledger"])]
         await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
@@ -154,7 +164,7 @@ class Topology:
         command = [sys.executable, "-m", "foliot", kind, *(["chaos.app:worker"] if kind == "worker" else [])]
         environment = {
             "FOLIOT_HOME": str(self._home / "nowhere"),
-            "FOLIOT_DATABASE_URL": self._dsn(name),
+            **(self._through_gateway() if name == REMOTE else {"FOLIOT_DATABASE_URL": self._dsn(name)}),
             "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
             "FOLIOT_SUPERVISED": "1",
             "CHAOS_LEDGER": str(self._home / "ledger.sock"),
@@ -166,11 +176,24 @@ class Topology:
             command = self.network.inside(command)
         return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)
 
+    def _through_gateway(self) -> dict[str, str]:
+        url = f"http://127.0.0.1:{self._ports[REMOTE]}"
+        return {"FOLIOT_URL": url, "FOLIOT_KEY": self.keys[TENANTS[0]], "CHAOS_REMOTE": "1"}
+
     def _address(self, name: str) -> str:
         return self.network.database if self.network and name == ALONE else "127.0.0.1"
 
     def _place(self, name: str) -> str:
-        return f"{name}={self._address(name)}:{self._ports[name]}"
+        gateway = f">127.0.0.1:{self._ports[GATEWAY.replace('api', 'http')]}" if name == REMOTE else ""
+        return f"{name}={self._address(name)}:{self._ports[name]}{gateway}"
+
+    @property
+    def client_dsn(self) -> str:
+        return self._dsn(CLIENT)
+
+    async def weigh(self, tenant: str, weight: int) -> None:
+        """RuntimeError if the database does not answer."""
+        await self._command("tenant", "weight", tenant, str(weight))
 
     def _dsn(self, name: str) -> str:
         account = self.server.dsn.partition("@")[0]
@@ -183,7 +206,12 @@ class Topology:
     async def _command(self, *arguments: str) -> bytes:
         environment: Mapping[str, str] = {**os.environ, "FOLIOT_DATABASE_URL": self.server.dsn, **self._product}
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "foliot", *arguments, env=environment, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-m",
+            "foliot",
+            *arguments,
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
         )
         output, _ = await process.communicate()
         if process.returncode:

@@ -11,6 +11,13 @@ from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.wire.codec import rfc3339
 
 TROUBLE: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError)
+BOOKS: Final = "CREATE TABLE public.booked (run text NOT NULL, fence bigint NOT NULL)"
+"""What handlers write in the transaction of their success. No key, so that a second row shows."""
+BOOKED: Final = "SELECT run, array_agg(fence ORDER BY fence) AS fences FROM public.booked GROUP BY run ORDER BY run"
+DECIDED: Final = """
+SELECT run, finished_at, error FROM foliot.history
+ WHERE ending = 0 AND (error LIKE 'replayed %' OR error LIKE 'discarded %') ORDER BY run, finished_at
+"""
 _WORKERS: Final = """
 SELECT id, name, state = 2 AS dead, (SELECT count(*) FROM foliot.claim WHERE claim.worker = worker.id) AS claims
   FROM foliot.worker ORDER BY started_at
@@ -31,7 +38,7 @@ SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + inter
 """
 BACKFILLED: Final = """
 SELECT operation.job, item.run FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
- WHERE item.run IS NOT NULL ORDER BY 1, 2
+ WHERE item.run IS NOT NULL AND operation.job IS NOT NULL ORDER BY 1, 2
 """
 BEHIND: Final = """
 SELECT EXISTS (SELECT FROM foliot.schedule WHERE next_at < clock_timestamp() - interval '1 second')
@@ -98,6 +105,24 @@ class Watch:
         await connection.close()
         return backfilled_runs(rows)
 
+    async def open_books(self) -> None:
+        connection = await self.connect()
+        await connection.execute(BOOKS)
+        await connection.close()
+
+    async def booked(self) -> dict[str, list[int]]:
+        connection = await self.connect()
+        rows = await connection.fetch(BOOKED)
+        await connection.close()
+        return {row["run"]: row["fences"] for row in rows}
+
+    async def decided(self) -> dict[str, list[dict[str, Any]]]:
+        """What became of dead letters: the API tells what a run is, and not that it came back."""
+        connection = await self.connect()
+        rows = await connection.fetch(DECIDED)
+        await connection.close()
+        return decisions(rows)
+
     async def missed(self) -> dict[str, list[dict[str, Any]]]:
         """By tenant, as the API may give them one day."""
         connection = await self.connect()
@@ -111,6 +136,16 @@ def backfilled_runs(rows: Iterable[Any]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in rows:
         found.setdefault(encode("job", row["job"]), []).append(encode("run", row["run"]))
+    return found
+
+
+def decisions(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
+    """What `DECIDED` found, by run."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        deed, _, by = row["error"].partition(" by ")
+        told = {"deed": deed, "at": row["finished_at"].timestamp(), "by": by}
+        found.setdefault(encode("run", row["run"]), []).append(told)
     return found
 
 

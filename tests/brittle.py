@@ -1,9 +1,10 @@
 """Connections that break under one statement: before the server has done it, or after, with the answer lost."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from chaos.simulation.wire import said_aloud
 from foliot.store.database import Connection, Database, Line
 from foliot.store.statements import SQL
 
@@ -60,16 +61,8 @@ class BrittleConnection:
     async def _around(self, say: Callable[..., Awaitable[Any]], query: str, *arguments: Any) -> Any:
         return await self._scissors.around(query, self._connection, lambda: say(query, *arguments))
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        await self.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            if not self.is_closed():
-                await self.execute("ROLLBACK")
-            raise
-        await self.execute("COMMIT")
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        return said_aloud(self)
 
 
 class BrittleLine(Line):

@@ -1,7 +1,5 @@
-"""Dead letters for tests: made, counted, swept."""
+"""Dead letters for tests: made, replayed, swept."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -11,9 +9,7 @@ from foliot.domain.ids import decode, encode
 from foliot.domain.letters import Selection, Sweep
 from foliot.domain.operation import OperationKind
 from foliot.domain.outcome import Ending, Outcome
-from foliot.services.operate import Operator
 from foliot.wire.letters import LettersDone
-from foliot.wire.operations import OperationView
 from world import Hand, World
 
 DEAD = Outcome.dead(Ending.FAILED, "boom", "ValueError")
@@ -62,22 +58,3 @@ def asked(kind: OperationKind = OperationKind.REPLAY, **fields: Any) -> Sweep:
 async def begin(world: World, kind: OperationKind = OperationKind.REPLAY, **fields: Any) -> int:
     body = await world.operations.sweep(world.tenant, asked(kind, **fields))
     return decode("op", msgspec.json.decode(body)["operationId"])
-
-
-async def look(world: World, operation: int) -> OperationView:
-    return await world.operations.operation(world.tenant, operation)
-
-
-@asynccontextmanager
-async def operator(world: World) -> AsyncIterator[Operator]:
-    duty = Operator(world.database)
-    try:
-        yield duty
-    finally:
-        await duty.close()
-
-
-async def settle_down(duty: Operator) -> None:
-    """Serve until there is nothing more to do for now."""
-    while await duty.run_once():
-        pass

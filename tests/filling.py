@@ -1,7 +1,5 @@
-"""Back-fills as tests ask for them: ten days of a daily job, and whoever hands them out."""
+"""Back-fills as tests ask for them: ten days of a daily job."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +9,7 @@ from foliot.domain.backfill import Backfill, Order, Range, Reprocess
 from foliot.domain.ids import decode
 from foliot.services.operate import Operator
 from foliot.wire.operations import OperationView
+from operating import settle_down
 from world import World, utc
 
 FIRST = utc("2026-01-01 00:00")
@@ -34,25 +33,6 @@ async def begin(world: World, job: int, **fields: Any) -> int:
     made = msgspec.json.decode(body, type=OperationView)
     assert made.operation_id is not None
     return decode("op", made.operation_id)
-
-
-async def look(world: World, operation: int) -> OperationView:
-    return await world.operations.operation(world.tenant, operation)
-
-
-@asynccontextmanager
-async def backfiller(world: World) -> AsyncIterator[Operator]:
-    duty = Operator(world.database)
-    try:
-        yield duty
-    finally:
-        await duty.close()
-
-
-async def settle_down(duty: Operator) -> None:
-    """Serve until there is nothing more to do for now."""
-    while await duty.run_once():
-        pass
 
 
 async def finish(world: World, duty: Operator) -> list[datetime]:

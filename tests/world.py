@@ -35,7 +35,7 @@ from foliot.wire.jobs import JobBody, draft_of
 from foliot.wire.views import JobView
 
 NOOP = Spec(handler=FunctionHandler("noop"))
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds after which something that a test waits for will not happen any more."""
 
 
@@ -51,6 +51,7 @@ class World:
         self.database = database
         self.tenant = tenant
         self.key = key
+        self.began = datetime.now(UTC)
         self.hints: list[str] = []
         self.specs = SpecBook(database)
         self.control = Control(database, self.specs, self.hints.append)
@@ -141,6 +142,13 @@ class World:
 
     async def status(self, job: int) -> str:
         return (await self.insights.job(self.tenant, "acme", job)).status
+
+    def half_way(self, period: timedelta) -> str:
+        """Since when a job of that period fires, so that its next instant is half a period away when a test begins.
+
+        Without it instants fall on full minutes, hours and days, and one may come up while a test looks.
+        """
+        return (self.began - 1_000.5 * period).isoformat()
 
     async def next_at(self) -> datetime:
         """When the only schedule fires next."""

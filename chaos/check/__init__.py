@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from chaos.check.backfill import backfilled_wrongly
 from chaos.check.blind import mislabelled
+from chaos.check.booking import booked_wrongly
 from chaos.check.budget import too_many_runs
 from chaos.check.case import Case
 from chaos.check.catchup import caught_up_wrongly
@@ -13,10 +14,12 @@ from chaos.check.executions import (
     early_start,
     phantom_execution,
     unexplained_duplicate,
+    woken_early,
     zombie_write,
 )
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.gate import begun_behind_the_gate
 from chaos.check.guardian import outlived
 from chaos.check.history import (
     disordered_times,
@@ -28,13 +31,14 @@ from chaos.check.history import (
 )
 from chaos.check.jitter import out_of_place
 from chaos.check.ledger import false_ledger
+from chaos.check.letters import letters_broken
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
 from chaos.check.submissions import doubled_keys, lost_runs, lost_submissions, unasked_runs
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 18))
+SAFETY = tuple(f"S{number}" for number in range(1, 21))
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -46,6 +50,9 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     job_of_another,
     false_answers,
     outbox,
+    letters_broken,
+    booked_wrongly,
+    begun_behind_the_gate,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,
@@ -54,6 +61,7 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     at_most_once_broken,
     outlived,
     early_start,
+    woken_early,
     wrong_tenant,
     false_status,
     false_attempts,

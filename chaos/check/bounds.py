@@ -40,6 +40,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How long after a process was stopped something that it had sent may still take effect."""
     hush: float = 0.5
     """How long before the noted end of a stand-still a process may already have been at work again."""
+    remote: str = ""
+    """How the boot ids of workers begin that come through the gateway."""
     attempts: str = "all"
     """`all`: the dump holds every attempt; `some`: runs without any in the dump are not judged by them."""
 

@@ -1,19 +1,19 @@
 """Which operations are one call, and what an acknowledged call handed in."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from chaos.check.facts import Call, Submission
 from chaos.oracle import MICRO, duration, seconds
 from chaos.records import Operation, Outcome, digest
 
-CREATES = frozenset({"createJob", "createRun", "createRuns", "runJob", "backfillJob"})
+CREATES = frozenset({"createJob", "createRun", "createRuns", "runJob", "backfillJob", "submitInside"})
 
 
-def group(operations: Iterable[Operation]) -> list[Call]:
+def group(operations: Iterable[Operation], kinds: Container[str] = CREATES) -> list[Call]:
     calls: dict[Any, Call] = {}
     for each in operations:
-        if each.kind in CREATES:
+        if each.kind in kinds:
             name: Any = each.number if each.key is None else (each.tenant, each.key)
             if name in calls:
                 calls[name].operations.append(each)

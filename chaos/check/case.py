@@ -60,6 +60,10 @@ class Case:
         job = None if run.job is None else self.jobs.get(run.job)
         return None if job is None else job.tenant
 
+    def replays(self, run: Run) -> list[float]:
+        """When it was let go on after its attempts had been used up, by the product's own record; S18 looks at that."""
+        return [row["at"] for row in self.evidence.dump.decided.get(run.id, ()) if row["deed"] == "replayed"]
+
     @cached_property
     def restarted(self) -> list[Run]:
         """Runs that began more than once."""

@@ -53,9 +53,18 @@ def _overlaps_of(case: Case, job: Job) -> Iterator[Finding]:
     for began, _, run in ran:
         if began < until - case.bounds.clock:
             yield _about(run, "S9", "overlap", f"began {until - began:.3f} s before the end of {holder}", began)
-        ended = run.moment("finishedAt")
+        ended = _first_end(case, run)
         if ended is not None and ended > until:
             until, holder = ended, run.id
+
+
+def _first_end(case: Case, run: Run) -> float | None:
+    """When it left its place to the next. Overlap does not apply to one that is let go on later."""
+    back = case.replays(run)
+    if not back:
+        return run.moment("finishedAt")
+    ends = (seconds(each["finishedAt"]) for each in run.attempts if each["finishedAt"] is not None)
+    return max((end for end in ends if end <= back[0]), default=None)
 
 
 def _by_key(case: Case) -> dict[Key, list[Run]]:

@@ -1,8 +1,11 @@
 """S5 to S8 and S10: what was executed was asked for, as it was asked for, once, and not before its time."""
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from chaos.act import SNOOZE
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
@@ -49,7 +52,7 @@ def zombie_write(case: Case, run: Run) -> Iterator[Finding]:
 def unexplained_duplicate(case: Case, run: Run) -> Iterator[Finding]:
     """S7: an attempt followed another that had not failed, and no fault had taken its worker."""
     failures = sum(each["status"] in _FAILED for each in run.attempts)
-    if failures and failures > 1 + (most := _most_retries(case, run)):
+    if failures and failures > (1 + (most := _most_retries(case, run))) * (1 + len(case.replays(run))):
         yield _about(run, "S7", "retries", f"failed {failures} times, and {most} retries were allowed")
     if len(run.starts) < 2 or _at_most_once(case, run):
         return
@@ -63,8 +66,11 @@ def unexplained_duplicate(case: Case, run: Run) -> Iterator[Finding]:
 
 def at_most_once_broken(case: Case, run: Run) -> Iterator[Finding]:
     """S8: a run that may begin once at most began again, fault or not."""
-    if len(run.starts) > 1 and _at_most_once(case, run):
-        yield _about(run, "S8", "twice", f"is at-most-once and began {len(run.starts)} times", run.starts[1].at)
+    if len(run.starts) < 2 or not _at_most_once(case, run):
+        return
+    turns = Counter(bisect_right(case.replays(run), start.at + case.bounds.clock) for start in run.starts)
+    if (most := max(turns.values())) > 1:  # each replay is a turn of its own
+        yield _about(run, "S8", "twice", f"is at-most-once and began {most} times", run.starts[1].at)
 
 
 def early_start(case: Case, run: Run) -> Iterator[Finding]:
@@ -79,6 +85,19 @@ def early_start(case: Case, run: Run) -> Iterator[Finding]:
         due = max(due, run.due or 0.0)
     if start.at < due - case.bounds.early:
         yield _about(run, "S10", "early", f"began {due - start.at:.3f} s before its time", start.at)
+
+
+def woken_early(case: Case, run: Run) -> Iterator[Finding]:
+    """S10: a run that asked to be called again later was called sooner."""
+    if len(run.starts) < 2:
+        return
+    for row in run.attempts:
+        if row["status"] != "snoozed" or row["finishedAt"] is None:
+            continue
+        following = [start for start in run.starts if start.fence > row["fence"]]
+        woken = min((start.at for start in following), default=None)
+        if woken is not None and woken < (due := seconds(row["finishedAt"]) + SNOOZE) - case.bounds.early:
+            yield _about(run, "S10", "woken", f"was called again {due - woken:.3f} s too soon", woken)
 
 
 def _payloads(case: Case, run: Run) -> set[str]:

@@ -102,7 +102,8 @@ class FaultBook:
 
     def death(self, worker: str, after: float) -> float | None:
         """When this worker was killed next."""
-        return next((f.began for f in self._by_worker.get(worker, []) if f.kind == "kill" and f.began >= after), None)
+        mine = (f for f in self._by_worker.get(worker, []) if f.kind == "kill" and f.target.startswith("worker"))
+        return next((f.began for f in mine if f.began >= after), None)
 
     def _any(self, faults: Iterable[Fault], start: float, end: float) -> bool:
         return any(fault.began <= end and fault.ended + self._after >= start for fault in faults)

@@ -1,4 +1,4 @@
-"""S9: what runs in a process of its own does not outlive the lease of a supervisor that stands still."""
+"""S9: what must not outlive its worker's lease does not: captives of one that stands still, and what is to stop."""
 
 from collections.abc import Iterator
 
@@ -7,20 +7,42 @@ from chaos.check.facts import Run
 from chaos.check.finding import Finding
 
 _STILL = frozenset({"stop", "stopSupervisor"})
+_AWAY = frozenset({"partition", "stall"})
 
 
 def outlived(case: Case, run: Run) -> Iterator[Finding]:
     """The lease was renewed before the stop for the last time. When it has ended, others may begin the same."""
     for start in run.starts:
-        if not start.isolated:
+        kinds = _STILL if start.isolated else _AWAY if _stops(case, run) else frozenset()
+        if not kinds:
             continue
         last = max((each.at for each in (*run.beats, *run.ends) if each.nonce == start.nonce), default=start.at)
         for fault in case.faults.upon(case.worker_of(start)):
-            if fault.kind not in _STILL or not start.at <= fault.began <= last:
+            if fault.kind not in kinds or not fault.target.startswith("worker") or not start.at <= fault.began <= last:
                 continue
             over = [each.at for each in run.starts if each.fence > start.fence and each.at > fault.began]
             if fault.ended - fault.began > case.bounds.lease:
                 over.append(fault.began + case.bounds.lease)
             if over and (beyond := last - min(over)) > case.bounds.guardian:
-                message = f"was alive {beyond:.1f} s after the lease of its stopped supervisor had ended"
+                message = f"was alive {beyond:.1f} s after the lease of its worker had ended"
                 yield Finding(check="S9", rule="outlived", message=message, run=run.id, job=run.job, at=last)
+
+
+def stopped_in_time(case: Case, run: Run) -> int:
+    """Attempts that were to stop when their worker was cut off, and did not come to their end."""
+    if not run.starts or run.starts[0].isolated or not _stops(case, run):
+        return 0
+    over = {end.nonce for end in run.ends}
+    return sum(
+        fault.kind in _AWAY and start.at <= fault.began and fault.ended - fault.began > case.bounds.lease
+        for start in run.starts
+        if start.nonce not in over
+        for fault in case.faults.upon(case.worker_of(start))
+    )
+
+
+def _stops(case: Case, run: Run) -> bool:
+    """Whether its owner wants it stopped when its worker is cut off, as is usual for at-most-once."""
+    bodies = case.bodies_of(run)
+    usual = (each.get("onDisconnect") or ("stop" if each.get("delivery") == "atMostOnce" else "") for each in bodies)
+    return bool(bodies) and all(each == "stop" for each in usual)

@@ -3,6 +3,9 @@
 from chaos.check.budget import Budget
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
+from chaos.check.gate import paused_runs
+from chaos.check.guardian import stopped_in_time
+from chaos.check.letters import HAND
 from chaos.oracle import seconds
 from chaos.records import Outcome
 
@@ -23,6 +26,21 @@ def rare_paths(case: Case) -> dict[str, int]:
         "retries": sum(row["status"] in {"failed", "timed_out"} and row["attempt"] > 0 for row in attempts),
         "time-outs": sum(row["status"] == "timed_out" for row in attempts),
         "dead letters": _count(rows, "failed"),
+        "replayed letters by hand": _decided(case, "replayed", by_hand=True),
+        "replayed letters by filter": _decided(case, "replayed", by_hand=False),
+        "discarded letters by hand": _decided(case, "discarded", by_hand=True),
+        "discarded letters by filter": _decided(case, "discarded", by_hand=False),
+        "replayed letters that ended well": sum(run.status == "completed" for run in runs if case.replays(run)),
+        "snoozes": sum(row["status"] == "snoozed" for row in attempts),
+        "effects in the run's transaction": len(case.evidence.dump.booked),
+        "effects taken back": sum(len(run.starts) > 1 for run in runs if run.id in case.evidence.dump.booked),
+        "committed by its caller": _inside(case, Outcome.OK),
+        "rolled back by its caller": _inside(case, Outcome.FAIL),
+        "cut when its caller committed": _inside(case, Outcome.UNKNOWN),
+        "tenants weighed anew": sum(each.kind == "weighTenant" for each in case.evidence.operations),
+        "runs held back by a paused queue": len(paused_runs(case)),
+        "attempts of a remote worker": sum(_remote(case, run) for run in runs),
+        "stopped before the end of a lease": sum(stopped_in_time(case, run) for run in runs),
         "unknown ends": sum(row["status"] == "unknown" for row in attempts),
         "skipped overlaps": _count(rows, "skipped"),
         "late instants caught up": sum(_caught_up(case, run) for job in case.jobs.values() for run in job.runs),
@@ -33,6 +51,20 @@ def rare_paths(case: Case) -> dict[str, int]:
         "cancelled pending runs": _count(rows, "cancelled"),
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
     }
+
+
+def _decided(case: Case, deed: str, *, by_hand: bool) -> int:
+    rows = (row for rows_ in case.evidence.dump.decided.values() for row in rows_)
+    return sum(row["deed"] == deed and (row["by"] == HAND) == by_hand for row in rows)
+
+
+def _inside(case: Case, outcome: Outcome) -> int:
+    calls = (call.first for call in case.calls if call.first.kind == "submitInside")
+    return sum(each.outcome is outcome and each.answer is not None for each in calls)
+
+
+def _remote(case: Case, run: Run) -> int:
+    return sum(start.worker.startswith(case.bounds.remote) for start in run.starts) if case.bounds.remote else 0
 
 
 def _caught_up(case: Case, run: Run) -> bool:

@@ -80,8 +80,14 @@ def unasked_runs(case: Case) -> Iterator[Finding]:
     """S4, S5: an ad-hoc run that no acknowledged and no unanswered call explains."""
     unsure, sure = _handed_in(case.calls)
     left = sum(unsure.values())
+    inside = [call.first for call in case.calls if call.first.kind == "submitInside"]
+    taken_back = {(each.answer or {}).get("runId") for each in inside if each.outcome is Outcome.FAIL}
     for run in case.runs.values():
         if run.job is not None or run.submission is not None:
+            continue
+        if run.id in taken_back:
+            message = "was handed in inside a transaction that was rolled back, and is there"
+            yield Finding(check="S5", rule="rolled back", message=message, run=run.id)
             continue
         payload = next((each.payload for each in run.starts if each.payload), None)
         if payload is None and left:
@@ -148,7 +154,7 @@ def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str]]:
     sure: set[str] = set()
     for call in calls:
         first = call.first
-        if first.kind in {"createRun", "createRuns"} and (call.unsure or call.answered):
+        if first.kind in {"createRun", "createRuns", "submitInside"} and (call.unsure or call.answered):
             body = first.body or {}
             digests = [digest(each.get("payload")) for each in body.get("runs", [body])]
             if call.unsure:

@@ -23,6 +23,20 @@ LIVENESS_EVERY: Final = 4
 """Of so many seeds one is simulated for liveness."""
 
 
+ELSEWHERE: Final = frozenset(
+    {
+        "effects in the run's transaction",
+        "effects taken back",
+        "attempts of a remote worker",
+        "committed by its caller",
+        "rolled back by its caller",
+        "cut when its caller committed",
+        "tenants weighed anew",
+    }
+)
+"""Rare paths that need what the simulation lacks: a wire of the handler's own, the gateway, a command line."""
+
+
 class Report(msgspec.Struct, frozen=True):
     """What the campaign keeps of a seed."""
 
@@ -143,7 +157,7 @@ class Tally:
 
     @property
     def never(self) -> list[str]:
-        return sorted(path for path, times in self.rare.items() if not times)
+        return sorted(path for path, times in self.rare.items() if not times and path not in ELSEWHERE)
 
     @property
     def fingerprint(self) -> str:

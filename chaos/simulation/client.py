@@ -3,17 +3,18 @@
 import asyncio
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 
+from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
-from chaos.simulation.node import ApiNode
+from chaos.simulation.node import LEASE, ApiNode
 from chaos.simulation.world import World
 from foliot.wire.codec import rfc3339
 
@@ -67,6 +68,7 @@ class Clients:
         self._numbers = itertools.count(1)
         self._jobs: dict[tuple[int, int], str] = {}
         self._chance = random.Random(f"{world.seed}/clients")  # noqa: S311 - guards nothing
+        self._gate = Gatekeeper(self, world.seed, "acme", LEASE.total_seconds())
 
     async def prepare(self) -> None:
         for number, tenant in _one_each():
@@ -74,9 +76,21 @@ class Clients:
             await self.insist(number, tenant, "putCalendar", None, body)
 
     async def run(self, seconds: float) -> None:
+        until = self._world.loop.time() + seconds
         async with asyncio.TaskGroup() as group:
-            for number in CHOSEN:
-                group.create_task(self._client(number, self._world.loop.time() + seconds))
+            chores = [group.create_task(each) for each in self._chores()]
+            await asyncio.wait([group.create_task(self._client(number, until)) for number in CHOSEN])
+            for chore in chores:
+                chore.cancel()
+
+    def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
+        if not self._world.has_chores:
+            return
+        for number, tenant in _one_each():
+            oddities = Oddities(self, self._world.seed, number, tenant, slowest=1.0)
+            yield again(oddities.step, OFTEN)
+            yield again(Mortician(self, self._world.seed, number, tenant).step, OFTEN)
+        yield again(self._gate.step, 0.0)
 
     async def _client(self, number: int, until: float) -> None:
         planner = SmallPlanner(self._world.seed, number, "http://ledger.test/do", slowest=SLOWEST)
@@ -109,17 +123,25 @@ class Clients:
         job: str | None,
         body: dict[str, Any] | None = None,
         key: str | None = None,
+        run: str | None = None,
     ) -> Operation:
         deadline = self._world.loop.time() + AGAIN_FOR
         while True:
-            done = await self._call(client, tenant, kind, job, body, key)
+            done = await self._call(client, tenant, kind, job, body, key, run)
             refused = done.outcome is Outcome.FAIL and done.status
             if done.outcome is Outcome.OK or refused or self._world.loop.time() > deadline:
                 return done
             await asyncio.sleep(self._chance.uniform(0.2, 0.8))
 
     async def _call(
-        self, client: int, tenant: str, kind: str, job: str | None, body: dict[str, Any] | None, key: str | None
+        self,
+        client: int,
+        tenant: str,
+        kind: str,
+        job: str | None,
+        body: dict[str, Any] | None,
+        key: str | None,
+        run: str | None = None,
     ) -> Operation:
         method, path = PATHS[kind]
         operation = Operation(
@@ -131,6 +153,7 @@ class Clients:
             completed=0.0,
             outcome=Outcome.UNKNOWN,
             job=job,
+            run=run,
             body=body,
             key=key,
         )
@@ -140,7 +163,7 @@ class Clients:
             headers["idempotency-key"] = key
         content = b"" if body is None else msgspec.json.encode(body)
         try:
-            status, text = await self._send(node, tenant, method, path.format(job=job), "", headers, content)
+            status, text = await self._send(node, tenant, method, path.format(job=job, run=run), "", headers, content)
             operation.status, operation.outcome = status, judge(status)
             if operation.outcome is Outcome.OK:
                 operation.answer = msgspec.json.decode(text)
@@ -148,9 +171,10 @@ class Clients:
             operation.outcome = Outcome.FAIL
         except (ConnectionError, TimeoutError):
             operation.outcome = Outcome.UNKNOWN
-        operation.completed = self._world.ground.seconds()
-        self._world.note(f"client-{client} {kind} {job or ''} {operation.outcome} {operation.status}")
-        self._world.operations.append(operation)
+        finally:  # also when we are told to stop in the middle: then it is unknown
+            operation.completed = self._world.ground.seconds()
+            self._world.note(f"client-{client} {kind} {job or run or ''} {operation.outcome} {operation.status}")
+            self._world.operations.append(operation)
         return operation
 
     async def _send(
@@ -191,6 +215,8 @@ class Clients:
 
     async def wind_down(self) -> None:
         """Cancel whatever would go on for ever, as recorded calls."""
+        if self._world.has_chores:
+            await self._gate.open()
         for number, tenant in _one_each():
             for job in await self.pages(tenant, "/v1/jobs"):
                 endless = job["scheduleType"] == "recurring" or job["status"] in {"paused", "blocked"}

@@ -36,7 +36,7 @@ _WIPE: Final = (
         for table in (
             "claim", "worker", "subscription", "past_subscription", "firing", "job", "schedule", "history",
             "dead_letter", "idempotency", "flow", "spec", "lane", "scheduler", "shard", "clock", "operation",
-            "operation_item", "calendar", "calendar_body", "outbox", "late_result",
+            "operation_item", "calendar", "calendar_body", "outbox", "late_result", "queue_pause",
         )
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from functools import partial
@@ -9,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from chaos.act import Act
+from chaos.act import SIDE, SNOOZE, Act
 from chaos.records import Effect, Fault, Phase, digest
 from chaos.simulation.wire import SimConnection, SimDatabase, Weather
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.cli.serve_scheduler import repeat
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Failure, Snoozed
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
@@ -226,7 +227,7 @@ class SchedulerNode(Node):
 
         async with asyncio.TaskGroup() as group:
             group.create_task(hints.run())
-            group.create_task(repeat(Listener(database, DUE, wake), stop, asyncio.Event(), nothing, chance))
+            group.create_task(repeat(Listener(database, {DUE: wake}), stop, asyncio.Event(), nothing, chance))
             group.create_task(repeat(membership, stop, asyncio.Event(), wake, chance))
             group.create_task(repeat(Firer(database, shards=shards, clock=clock), stop, wake_firer, ready, chance))
             group.create_task(repeat(Promoter(database, shards, clock), stop, wake_promoter, ready, chance))
@@ -245,6 +246,7 @@ class WorkerNode(Node):
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(world, name)
         self._alive_at = 0.0
+        self._snoozed: Counter[tuple[str, int]] = Counter()
 
     def heard(self, statement: str) -> None:
         if statement in {"beat", "register_worker"}:
@@ -267,7 +269,9 @@ class WorkerNode(Node):
     async def serve(self) -> None:
         number = self.chance.getrandbits(62)
         carrier = SqlCarrier(SimDatabase(self).line, number, self.boot)
-        options = WorkerOptions(groups=GROUPS, concurrency=20, lease=LEASE, heartbeat=HEARTBEAT)
+        queues = {"default": 1, SIDE: 1} if self.world.has_chores else {"default": 1}
+        groups = (*GROUPS, "fn:snoozing") if self.world.has_chores else GROUPS
+        options = WorkerOptions(queues=queues, groups=groups, concurrency=20, lease=LEASE, heartbeat=HEARTBEAT)
         process = WorkerProcess(
             carrier, self._executors, options, self.chance.random, self.world.loop.time, self.world.ground.now
         )
@@ -276,7 +280,7 @@ class WorkerNode(Node):
     def _executors(self, _: StoredSpec) -> Executor:
         return partial(self._execute, self.boot)
 
-    async def _execute(self, boot: str, assignment: Assignment) -> Failure | None:
+    async def _execute(self, boot: str, assignment: Assignment) -> Failure | Snoozed | None:
         run = assignment.run
         payload = msgspec.json.decode(run.payload)
         act = msgspec.convert(payload, Act)
@@ -305,6 +309,9 @@ class WorkerNode(Node):
             )
 
         await say(Phase.START)
+        if self._snoozed[boot, run.id] < act.snooze:
+            self._snoozed[boot, run.id] += 1
+            return Snoozed(timedelta(seconds=SNOOZE), "on purpose")
         await act.take_time(partial(say, Phase.BEAT))
         failing = act.fails(run.attempt + 1)
         await say(Phase.EFFECT)

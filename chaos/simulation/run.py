@@ -15,7 +15,7 @@ from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
 from chaos.simulation.world import World
 from chaos.verdict import Verdict, check
-from chaos.watch import BACKFILLED, MISSED, backfilled_runs, missed_ranges
+from chaos.watch import BACKFILLED, DECIDED, MISSED, backfilled_runs, decisions, missed_ranges
 from foliot.domain.misfire import GRACE
 from foliot.services.insights import Insights
 
@@ -131,6 +131,7 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
     found.missed = missed_ranges(await world.ground.fetch(MISSED))
     found.backfilled = backfilled_runs(await world.ground.fetch(BACKFILLED))
+    found.decided = decisions(await world.ground.fetch(DECIDED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))
     for tenant in TENANTS:

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +55,19 @@ def _broken(detail: str) -> ConnectionError:
     return ConnectionResetError(f"simulated: {detail}")
 
 
+@asynccontextmanager
+async def said_aloud(connection: Any) -> AsyncIterator[None]:
+    """A transaction whose beginning and end are statements like any other, so that these can be lost too."""
+    await connection.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        if not connection.is_closed():
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
+
+
 class SimConnection:
     """What Foliot uses of asyncpg's connection, over a network that the simulation rules."""
 
@@ -103,16 +116,8 @@ class SimConnection:
         await self._say(SQL["sign_of_life"], ())
         self._node.world.listen(self, channel, callback)
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        await self.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            if not self.is_closed():
-                await self.execute("ROLLBACK")
-            raise
-        await self.execute("COMMIT")
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        return said_aloud(self)
 
     async def _say(self, query: str, arguments: tuple[Any, ...]) -> list[Any]:
         node, weather = self._node, self._node.weather

@@ -7,6 +7,7 @@ from chaos.records import Evidence, Outcome
 from chaos.synthetic.calls import backfill, run_by_hand, submit, submit_batch, submit_limited, submit_unanswered
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.jobs import Change, Pretended
+from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
 from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
 
 
@@ -155,4 +156,10 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _under_faults,
     _limits,
     _manners,
+    letters,
+    snoozes,
+    bookings,
+    paused_queue,
+    stopped_at_its_lease,
+    inside,
 )

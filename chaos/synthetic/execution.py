@@ -1,9 +1,12 @@
 """How pretended workers carry out runs: with failures, time-outs, deaths, zombies and hand-backs."""
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from chaos.act import SNOOZE
 from chaos.records import Phase, digest
 from chaos.synthetic.world import BOUNDS, SLOTS, World, rfc3339
+
+UNCOUNTED: Final = frozenset({"released", "snoozed"})
 
 
 class Plan(NamedTuple):
@@ -11,6 +14,8 @@ class Plan(NamedTuple):
 
     takes: float = 0.03
     fails: int = 0
+    snoozes: int = 0
+    """Times that it asks to be called again later; no attempt is spent."""
     stalls: int = 0
     """Attempts that run into their time-out."""
     max_retries: int = 3
@@ -46,7 +51,7 @@ def carry_out(world: World, run: dict[str, Any], made: float, due: float, plan: 
             break
         plan = plan._replace(slot=None)  # another worker takes it up
     world.attempts[run["tenant"]] += rows
-    record(world, run, made, due, status, at, sum(row["status"] != "released" for row in rows))
+    record(world, run, made, due, status, at, sum(row["status"] not in UNCOUNTED for row in rows))
     return Ended(status, at)
 
 
@@ -71,7 +76,7 @@ def record(
 
 
 def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: float, plan: Plan) -> tuple[str, float]:
-    spent = sum(row["status"] != "released" for row in rows)
+    spent = sum(row["status"] not in UNCOUNTED for row in rows)
     slot, fence = _slot(world, at, plan), next(world.fences)
     boot, nonce = world.boot(slot, at), f"n{fence}"
     told = {
@@ -105,6 +110,10 @@ def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: 
         end, fault = fault.ended + 0.1, None  # it goes on where it was held, and still has its lease
     if fault is not None:
         return _interrupted(world, run, fault, told, plan, on_record, at)
+    if sum(row["status"] == "snoozed" for row in rows) < plan.snoozes:
+        settled = world.available(end + 0.01)
+        on_record("snoozed", settled)
+        return "again", settled + SNOOZE + world.between(0.01, 0.5)
     if spent < plan.fails + plan.stalls:
         stalls = spent >= plan.fails
         if not stalls:
@@ -124,6 +133,10 @@ def _interrupted(
     if fault.kind == "rollingRestart":
         on_record("released", fault.began + 0.1)
         return "again", fault.began + 0.5
+    if (
+        fault.kind == "partition" and plan.takes > BOUNDS.lease
+    ):  # stopped before the lease ended, and taken from it when it had
+        world.effect(Phase.BEAT, fault.began + 11.5, run, **told)
     reaped = fault.began + BOUNDS.lease + world.between(0.5, 3)
     if plan.at_most_once:
         on_record("unknown", reaped)

@@ -35,6 +35,8 @@ class World:
         self.missed: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
         self.occurrences: dict[str, list[dict[str, Any]]] = {}
         self.backfilled: dict[str, list[str]] = {}
+        self.decided: dict[str, list[dict[str, Any]]] = {}
+        self.booked: dict[str, list[int]] = {}
         self.webhooks: list[dict[str, Any]] = []
         self.numbers = itertools.count(1)
         self.fences = itertools.count(1)
@@ -105,6 +107,8 @@ class World:
             attempts=self.attempts,
             occurrences=self.occurrences,
             backfilled=self.backfilled,
+            decided=self.decided,
+            booked=self.booked,
             missed=self.missed,
         )
         return Evidence(
@@ -113,7 +117,12 @@ class World:
             effects=self.effects,
             faults=self.faults,
             dump=dump,
-            settings={"lease": BOUNDS.lease, "webhooks": self.webhooks, "schedulers": ["scheduler-0"]},
+            settings={
+                "lease": BOUNDS.lease,
+                "webhooks": self.webhooks,
+                "schedulers": ["scheduler-0"],
+                "remote": f"w{SLOTS - 1}",
+            },
         )
 
     def _faults(self) -> list[Fault]:
@@ -130,5 +139,6 @@ class World:
             fault("rollingRestart", "worker-0", 200, 3, ["w0.1"]),
             fault("postgresKill", "postgres", 215, 3, []),
             fault("kill", "scheduler-0", 230, 60, []),
+            fault("partition", "worker-1", 262, 22, ["w1.0"]),
             fault("cutAfterCommit", "proxy-1", 300, 1, []),
         ]

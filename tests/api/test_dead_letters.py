@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from api.calling import Caller, rows
-from burying import bury, names, operator, settle_down
+from burying import bury, names
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Ending, Outcome
+from operating import operator, settle_down
 from world import World
 
 REPLAY, DISCARD = "/v1/dead-letters:replay", "/v1/dead-letters:discard"

@@ -11,7 +11,7 @@ from chaos.verdict import check
 
 CLEAN = 252
 """Seeds whose clean history is checked."""
-SEEDS_PER_PLANT = 9
+SEEDS_PER_PLANT = 7
 CHUNKS = 12
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import stat
 import sys
 from collections.abc import Iterator
@@ -17,12 +16,14 @@ from foliot.cli.commands import read_policy
 from foliot.cli.compose import CannotStart
 from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
+from foliot.kit.tasks import background
 from foliot.services.membership import Membership
 from foliot.services.tenants import Tenants
 from foliot.store import zones
 from foliot.store.database import Database
 from foliot.worker.commands import isolation
 from foliot.worker.commands.isolation import Isolation
+from kit.launching import deaf_port
 from sdk.serving import Served
 from world import World
 
@@ -105,10 +106,9 @@ async def test_what_foliot_up_left_in_the_folder_is_found(lost: Shell, folder: P
 
 
 async def test_nobody_at_the_address_is_said_with_a_hint(lost: Shell):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    said = await lost("job", "list", code=1, FOLIOT_URL=url, FOLIOT_KEY="key")
+    with deaf_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        said = await lost("job", "list", code=1, FOLIOT_URL=url, FOLIOT_KEY="key")
     assert said == f"Error: {url} cannot be reached: Connection refused\n  → is `foliot up` running?\n"
 
 
@@ -176,8 +176,16 @@ async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, data
     assert "ok schedulers: none runs, so nothing fires: start `foliot scheduler`" in _plain(await shell("doctor"))
     membership = Membership(database, 1, "here:7")
     await membership.run_once()
-    assert "here:7 looks after 256 of 256 shards (epoch 1)" in await shell("doctor")
+    async with background(_beat(membership)):
+        assert "here:7 looks after 256 of 256 shards (epoch 1)" in await shell("doctor")
     await membership.close()
+
+
+async def _beat(membership: Membership) -> None:
+    """However long the doctor takes."""
+    while True:
+        await asyncio.sleep(0.5)
+        await membership.run_once()
 
 
 async def test_the_doctor_says_what_nobody_serves(shell: Shell, dsn: str, world: World):

@@ -1,11 +1,9 @@
 """`foliot dead …` and `foliot run retry`"""
 
-import asyncio
-
-from burying import bury, names, operator
+from burying import bury, names
 from cli.conftest import Shell
-from cli.test_operations import noop
-from worker.crew import Crew
+from operating import served_operations
+from worker.crew import Crew, noop
 from world import World
 
 
@@ -46,18 +44,8 @@ async def test_many_are_asked_about_first(shell: Shell, world: World):
 
 async def test_a_replay_is_watched_to_its_end(shell: Shell, world: World, crew: Crew):
     await bury(world, 3)
-
-    async def hand_out() -> None:
-        async with operator(world) as duty:
-            while True:
-                await duty.run_once()
-                await asyncio.sleep(0.02)
-
-    handing_out = asyncio.create_task(hand_out())
-    async with crew.work({"noop": noop}):
+    async with served_operations(world), crew.work({"noop": noop}):
         said = await shell("dead", "replay", "--all", "--yes", "--wait", "--per-second", "1000")
-    handing_out.cancel()
-    await asyncio.wait([handing_out])
     assert "completed: 3/3, 0 failed" in said
 
 

@@ -1,15 +1,9 @@
 """`foliot job …`"""
 
 import re
-from typing import Any
 
 from cli.conftest import Shell
-from worker.crew import Crew
-
-
-async def noop(ctx: Any, payload: Any) -> None:
-    if payload == "fail":
-        raise ValueError("as asked")
+from worker.crew import Crew, noop
 
 
 async def test_a_job_is_created_with_all_that_can_be_said(shell: Shell):

@@ -1,23 +1,16 @@
 """`foliot job backfill` and `foliot operation …`"""
 
-import asyncio
 import re
-from typing import Any
 
 import pytest
 
 from cli.conftest import Shell
-from filling import backfiller
 from foliot.cli import operations
-from worker.crew import Crew
+from operating import served_operations
+from worker.crew import Crew, noop
 from world import World
 
 JANUARY = ("--from", "2026-01-01T00:00:00Z", "--until", "2026-01-10T00:00:00Z")
-
-
-async def noop(ctx: Any, payload: Any) -> None:
-    if payload == "fail":
-        raise ValueError("as asked")
 
 
 @pytest.fixture
@@ -61,18 +54,8 @@ async def test_waiting_for_the_end_tells_how_it_went(
 ):
     words = ("--every", "PT24H", "--payload", payload, "--max-retries", "0")
     job = (await shell.json("job", "create", "nightly", "noop", *words))["jobId"]
-
-    async def hand_out() -> None:
-        async with backfiller(world) as duty:
-            while True:
-                await duty.run_once()
-                await asyncio.sleep(0.02)
-
-    handing_out = asyncio.create_task(hand_out())
-    async with crew.work({"noop": noop}):
+    async with served_operations(world), crew.work({"noop": noop}):
         said = await shell("job", "backfill", job, *JANUARY, "--concurrency", "5", "--wait", code=code)
-    handing_out.cancel()
-    await asyncio.wait([handing_out])
     assert f"{status}: 10/10, {0 if code == 0 else 10} failed" in said
 
 

@@ -18,7 +18,7 @@ from foliot.store.hints import notify
 from foliot.store.roster import Look
 from kit.launching import PATHS
 from worker.making import eventually, function_spec
-from world import World
+from world import PATIENCE, World
 
 
 class StandIn:
@@ -90,7 +90,7 @@ async def test_a_backlog_brings_processes_and_idleness_retires_them_the_last_fir
     assert place.team.size == 4  # besides the one that still finishes what it runs
     assert place.made[-1].pid == 5
     place.stop.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert place.team.unfinished == 0
 
 
@@ -105,7 +105,7 @@ async def test_a_place_whose_worker_was_drained_stays_empty_and_without_places_a
     assert place.team.size == 2  # of three places one was given up
     for each in place.made[1:]:
         each.end(DRAINED)
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert not place.stop.is_set()
 
 
@@ -115,7 +115,7 @@ async def test_who_does_not_end_in_good_order_when_told_to_is_counted(place: Pla
     for each, status in zip(place.made, (0, -9, 1), strict=True):
         each.status = status
     place.stop.set()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, PATIENCE)
     assert place.team.unfinished == 2
 
 

@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.ids import BLOCK_SIZE, EPOCH, HIGHEST, Block, decode, encode, first_id_at, instant_of, mint
+from foliot.domain.ids import (
+    BLOCK_SIZE,
+    EPOCH,
+    HIGHEST,
+    Block,
+    decode,
+    decode_all,
+    encode,
+    first_id_at,
+    instant_of,
+    mint,
+)
 
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 numbers = st.integers(0, HIGHEST)
@@ -34,6 +45,18 @@ def test_whatever_decodes_encodes_to_the_same_text(body):
         assert set(body) - set(LETTERS) or body[0] > "7"
     else:
         assert encode("run", number) == f"run_{body}"
+
+
+@settings(deadline=None)
+@given(st.lists(numbers), st.data())
+def test_many_are_read_like_each_of_them(many, data):
+    texts = [encode("run", number) for number in many]
+    assert decode_all("run", texts) == many
+    if len(texts) > 1:  # put together, the parts are the same; none of the two is an id
+        place = data.draw(st.integers(1, 16))
+        texts[:2] = [texts[0] + texts[1][:place], texts[1][place:]]
+        with pytest.raises(InvalidField):
+            decode_all("run", texts)
 
 
 @settings(deadline=None)

@@ -10,20 +10,20 @@ from foliot.domain.sharing import may_serve, share
 WANTS = st.lists(st.integers(0, 50), max_size=20)
 
 
-@given(WANTS, st.integers(0, 200))
-def test_the_places_are_those_that_are_wanted_up_to_the_most(wants: list[int], most: int):
-    assert len(share(wants, most)) == min(sum(wants), most)
+@given(WANTS, st.integers(0, 200), st.integers(1, 60))
+def test_the_places_are_those_that_are_wanted_up_to_the_most(wants: list[int], most: int, together: int):
+    assert len(share(wants, most, together)) == min(sum(wants), most)
 
 
-@given(WANTS, st.integers(0, 200))
-def test_however_few_runs_there_are_nobody_is_left_behind(wants: list[int], most: int):
+@given(WANTS, st.integers(0, 200), st.integers(1, 60))
+def test_however_few_runs_there_are_nobody_is_left_behind(wants: list[int], most: int, together: int):
     """The first n places are taken in order when only n runs were found."""
     got: Counter[int] = Counter()
-    for owner in share(wants, most):
+    for owner in share(wants, most, together):
         got[owner] += 1
         assert got[owner] <= wants[owner]
         for index, want in enumerate(wants):
-            assert got[index] >= min(want, got[owner] - 1)
+            assert got[index] >= min(want, got[owner] - together)
 
 
 def test_a_single_run_goes_to_the_one_who_waits_longest():

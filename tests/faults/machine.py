@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -239,12 +238,6 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 def gone(pids: Sequence[int] | set[int]) -> bool:
     return not [pid for pid in pids if (found := look_at(pid)) is not None and not found.zombie]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -65,9 +65,11 @@ class Target:
 class Story:
     """What one machine was asked to do, and what came of it."""
 
-    def __init__(self, machine: Machine, target: Target) -> None:
+    def __init__(self, machine: Machine, target: Target, started: float = 0.0) -> None:
+        """`started`: how many seconds the first start took."""
         self.machine = machine
         self.target = target
+        self.started = started
         self.acknowledged: list[str] = []
         self.jobs: list[str] = []
 
@@ -114,14 +116,14 @@ class Story:
         body = {"runs": [{"handler": self.target.url}] * count}
         self.acknowledged += (await self.machine.insist("POST", "/v1/runs:batch", body, str(uuid.uuid4())))["runIds"]
 
-    async def begin(self) -> None:
-        """Jobs at every second, and twice a thousand runs, half of which are under way when this returns."""
+    async def begin(self, seconds: float = 1.5) -> None:
+        """Jobs at every second, and twice a thousand runs of so many, half of which are under way when this returns."""
         for handler, payload in (("note", {"seconds": 0.3}), (self.target.url, None)):
             for overlap in ("skip", "allow"):
                 body = {"name": overlap, "handler": handler, "payload": payload, "every": 1, "overlap": overlap}
                 self.jobs.append((await self.machine.call("POST", "/v1/jobs", body))["jobId"])
         await self.submit_requests(100)
-        await asyncio.gather(*(self.submit(250, seconds=1.5) for _ in range(8)))
+        await asyncio.gather(*(self.submit(250, seconds=seconds) for _ in range(8)))
         await until(lambda: self.begun() >= IN_FLIGHT, 20, "a thousand runs in flight")
 
     def begun(self) -> int:
@@ -219,8 +221,7 @@ class Story:
 @asynccontextmanager
 async def story(machine: Machine) -> AsyncIterator[Story]:
     async with Target.open() as target:
-        await machine.start()
-        yield Story(machine, target)
+        yield Story(machine, target, await machine.start())
 
 
 def report(what: str, **seconds: float) -> None:

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from faults.machine import CHILDREN, Machine, free_port, gone, machine, until
+from chaos.topology import free_ports
+from faults.machine import CHILDREN, Machine, gone, machine, until
 from faults.story import report, story
 from foliot.store.fleet import LEASE
 
@@ -43,7 +44,7 @@ async def test_all_comes_back_and_no_run_is_lost_or_repeated_when_a_process_is_k
 async def test_another_worker_takes_over_what_a_killed_one_held():
     with machine() as up:
         async with story(up) as told:
-            await told.begin()
+            await told.begin(seconds=3)
             async with told.traffic():
                 killed, at = up.hurt("worker"), time.monotonic()
                 await told.works_again(QUICKLY)
@@ -56,7 +57,7 @@ async def test_another_worker_takes_over_what_a_killed_one_held():
 
 
 async def test_a_fresh_start_goes_on_where_a_killed_supervisor_left_off():
-    with machine(FOLIOT_PORT=str(free_port())) as up:
+    with machine(FOLIOT_PORT=str(*free_ports(1))) as up:
         async with story(up) as told:
             await told.begin()
             left = up.pids()

@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -72,11 +73,19 @@ def remove(folder: Path) -> bool:
     return not folder.exists()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 40) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
+
+
+@contextmanager
+def deaf_port() -> Iterator[int]:
+    """A port that refuses whoever connects, and that nobody else is given meanwhile: taken, and not listened on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 def spawn_launcher(*arguments: Path, python: str = sys.executable, user: int | None = None) -> subprocess.Popen:

@@ -11,6 +11,7 @@ from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.kit.postgres.logfile import LARGEST
 from foliot.kit.postgres.process import look_at
 from kit.launching import LOST, ask, eventually, fresh_home
+from world import PATIENCE
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ async def test_clients_do_not_hold_up_a_fast_stop(home):
     server = PostgresServer(home)
     server.start()
     connection = await asyncpg.connect(server.dsn)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.to_thread(server.stop)
     assert server.poll() == 0
     connection.terminate()

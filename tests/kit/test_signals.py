@@ -5,6 +5,7 @@ import time
 
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.kit.tasks import background
+from world import PATIENCE
 
 SENDS_A_SECOND = 50
 
@@ -26,7 +27,7 @@ async def test_a_flood_of_hints_becomes_at_most_fifty_a_second_of_each_kind_and_
                 hints.give(READY)
             await asyncio.sleep(0)
         hints.give(DUE)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await heard.wait()
     ready = [at for at, channel in sent if channel == READY]
     assert 1 <= len(ready) <= (sent[-1][0] - began) * SENDS_A_SECOND + 1
@@ -43,4 +44,4 @@ async def test_who_cannot_send_goes_on_trying_with_the_next_hint():
     async with background(hints.run()):
         for _ in range(3):
             hints.give(READY)
-            assert await asyncio.wait_for(tried.get(), 5) == READY
+            assert await asyncio.wait_for(tried.get(), PATIENCE) == READY

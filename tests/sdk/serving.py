@@ -9,7 +9,7 @@ from api.calling import application
 from foliot.api.server import serve
 from foliot.cli.compose import bind, url_of
 from foliot.sdk import AsyncFoliot, Foliot
-from world import World
+from world import PATIENCE, World
 
 
 class Served(NamedTuple):
@@ -35,4 +35,4 @@ async def served(world: World) -> AsyncIterator[Served]:
         finally:
             world.gateway.dismiss()  # as the API process does: who waits for work would hold up its end
             stop.set()
-            await asyncio.wait_for(task, 15)
+            await asyncio.wait_for(task, PATIENCE)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from foliot import ApiError, AsyncFoliot, Foliot, NotConfigured
 from foliot.domain.errors import InvalidField
 from foliot.sdk.protocol import access_or_fail, unpack
+from kit.launching import deaf_port
 
 KEY = f"fol_{'a' * 12}_{'b' * 43}"
 BOTH = pytest.mark.parametrize("client", [Foliot, AsyncFoliot])
@@ -64,14 +66,14 @@ def test_a_key_that_cannot_be_one_is_told_before_anything_is_sent(client: Any):
         client("http://127.0.0.1:7070", "a key\nwith a break")
 
 
-def free_address() -> str:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+@pytest.fixture
+def deaf_address() -> Iterator[str]:
+    with deaf_port() as port:
+        yield f"http://127.0.0.1:{port}"
 
 
-async def test_nobody_there_is_said_with_a_hint():
-    url = free_address()
+async def test_nobody_there_is_said_with_a_hint(deaf_address: str):
+    url = deaf_address
     with pytest.raises(ApiError) as caught:
         Foliot(url, KEY).get_job("x")
     assert (caught.value.status, caught.value.hint) == (0, "is `foliot up` running?")
@@ -102,6 +104,6 @@ def test_an_answer_of_something_else_is_told_as_such():
         unpack(502, b"<html>bad gateway</html>")
 
 
-def test_a_key_that_no_header_can_carry_is_refused():
+def test_a_key_that_no_header_can_carry_is_refused(deaf_address: str):
     with pytest.raises(InvalidField, match="idempotency_key"):
-        Foliot(free_address(), KEY).submit("f", idempotency_key="a\r\nb")
+        Foliot(deaf_address, KEY).submit("f", idempotency_key="a\r\nb")

@@ -15,19 +15,15 @@ from foliot.domain.errors import InvalidField
 from foliot.kit.zonedata import zone_data
 from foliot.sdk.records import Job, Record
 from sdk.serving import Served
-from worker.crew import Crew
+from worker.crew import Crew, noop
+from world import PATIENCE
 
 LATER = datetime(2030, 1, 31, 9, tzinfo=UTC)
 
 
-async def noop(ctx: Any, payload: Any) -> None:
-    if payload == "fail":
-        raise ValueError("as asked")
-
-
 def away(deed: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
     """The client that waits, on a thread: the server is in this loop."""
-    return asyncio.wait_for(asyncio.to_thread(deed, *arguments, **more), 15)
+    return asyncio.wait_for(asyncio.to_thread(deed, *arguments, **more), PATIENCE)
 
 
 def public(client: type) -> dict[str, list[str]]:

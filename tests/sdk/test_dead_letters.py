@@ -1,17 +1,17 @@
 """Dead letters by both clients, and rules about retries as Python writes them."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from burying import bury, names, operator
+from burying import bury, names
 from foliot import ApiError, Snooze
 from foliot.sdk.calls import create_job
+from operating import operator, served_operations
 from sdk.serving import Served
-from sdk.test_clients import away, noop
-from worker.crew import Crew
+from sdk.test_clients import away
+from worker.crew import Crew, noop
 from world import World
 
 
@@ -43,19 +43,9 @@ async def test_they_are_looked_at_replayed_and_discarded(foliot: Served, world: 
 async def test_a_replay_is_waited_for(foliot: Served, world: World, crew: Crew):
     client = foliot.client()
     await bury(world, 3)
-
-    async def hand_out() -> None:
-        async with operator(world) as duty:
-            while True:
-                await duty.run_once()
-                await asyncio.sleep(0.02)
-
-    handing_out = asyncio.create_task(hand_out())
-    async with crew.work({"noop": noop}):
+    async with served_operations(world), crew.work({"noop": noop}):
         begun = await away(client.replay_where, per_second=1000)
         assert (await away(begun.wait, 10)).progress["succeeded"] == 3
-    handing_out.cancel()
-    await asyncio.wait([handing_out])
 
 
 async def test_a_handler_snoozes_and_a_rule_decides(foliot: Served, world: World, crew: Crew):

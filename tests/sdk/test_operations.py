@@ -1,48 +1,31 @@
 """Back-fills by both clients."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
-from filling import backfiller
 from foliot import ApiError
 from foliot.domain.errors import InvalidField
+from operating import served_operations
 from sdk.serving import Served
-from sdk.test_clients import away, noop
-from worker.crew import Crew
+from sdk.test_clients import away
+from worker.crew import Crew, noop
 from world import World
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 LAST = datetime(2026, 1, 10, tzinfo=UTC)
 
 
-@pytest.fixture
-async def handing_out(world: World) -> AsyncIterator[None]:
-    async def hand_out() -> None:
-        async with backfiller(world) as duty:
-            while True:
-                await duty.run_once()
-                await asyncio.sleep(0.02)
-
-    task = asyncio.create_task(hand_out())
-    yield
-    task.cancel()
-    await asyncio.wait([task])
-
-
-async def test_a_backfill_is_asked_for_and_waited_for(foliot: Served, crew: Crew, handing_out: Any):
+async def test_a_backfill_is_asked_for_and_waited_for(foliot: Served, crew: Crew, world: World):
     client = foliot.client()
     job = await away(client.create_job, "nightly", "noop", every="PT24H")
-    async with crew.work({"noop": noop}):
+    async with served_operations(world), crew.work({"noop": noop}):
         begun = await away(client.backfill, job.id, FIRST, LAST, concurrency=5, name="mend january")
         assert (begun.id[:3], begun.name, begun.is_over) == ("op_", "mend january", False)
         assert (await away(begun.wait, 20)) is begun
     assert (begun.status, begun.is_over, begun.progress["succeeded"]) == ("completed", True, 10)
     assert "status='completed'" in repr(begun)
-    async with crew.work({"noop": noop}), foliot.aio() as aio:
+    async with served_operations(world), crew.work({"noop": noop}), foliot.aio() as aio:
         again = await aio.backfill(job.id, "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z", reprocess="all")
         assert (await again.wait(20)).progress["succeeded"] == 3
         assert (await aio.operation(again.id)).status == "completed"

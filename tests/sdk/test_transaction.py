@@ -22,7 +22,7 @@ from foliot.sdk import calls
 from foliot.sdk.protocol import Request
 from foliot.sdk.transaction import _PARAMETERS, values_of
 from sdk.serving import Served
-from world import NOOP, World
+from world import NOOP, PATIENCE, World
 
 Ends = Callable[[], Any]
 Opened = tuple[Any, Ends, Ends]
@@ -160,7 +160,7 @@ async def test_what_came_out_of_a_transaction_is_ranked_and_run(foliot: Served, 
 async def test_a_new_spec_in_a_long_transaction_holds_up_nobody(foliot: Served, world: World, dsn: str):
     async with foliot.aio() as client, _asyncpg(dsn) as (connection, commit, _):
         mine = await client.submit("brand_new", connection=connection)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             theirs = await client.submit("brand_new")
             await world.promoter.run_once()
         await commit()

@@ -17,7 +17,7 @@ from foliot.sdk.apps import load_app, reference_of
 from foliot.worker.child.nursery import open_nursery
 from sdk.serving import Served
 from worker import captive
-from world import World
+from world import PATIENCE, World
 
 
 async def refresh(ctx: Context, payload: Any) -> None:
@@ -144,7 +144,7 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
     worker.task(name="some-minute", cron="H * * * *")(refresh)
     worker.task(refresh)
     for _ in range(2):
-        await asyncio.wait_for(_declare(worker, asyncio.Event()), 10)
+        await asyncio.wait_for(_declare(worker, asyncio.Event()), PATIENCE)
     jobs = (
         await world.insights.jobs(
             world.tenant, "acme", status=None, name=None, label=None, schedule_type=None, limit=10, cursor=None
@@ -156,7 +156,7 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
     assert declared.handler == {"type": "function", "name": "reports.build"}
     again = Worker()
     again.task(name="reports.build", every=60)(refresh)
-    await asyncio.wait_for(_declare(again, asyncio.Event()), 10)
+    await asyncio.wait_for(_declare(again, asyncio.Event()), PATIENCE)
     async with foliot.aio() as client:
         found = await client.list_jobs(name="reports.build")
     assert [(job.every, job.version) for job in found] == [("PT1M", 3)]
@@ -166,7 +166,7 @@ async def test_a_worker_that_finds_no_foliot_says_so_and_goes_on():
     worker = Worker()
     worker.task(every=60)(refresh)
     with structlog.testing.capture_logs() as logs:
-        await asyncio.wait_for(_declare(worker, asyncio.Event()), 10)
+        await asyncio.wait_for(_declare(worker, asyncio.Event()), PATIENCE)
     assert [each["log_level"] for each in logs] == ["warning"]
     assert "FOLIOT_URL" in logs[0]["error"]
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from editing import changed
-from filling import DAYS, FIRST, LAST, asked, backfiller, begin, daily, finish, look, recount, settle_down
+from filling import DAYS, FIRST, LAST, asked, begin, daily, finish, recount
 from foliot.domain.backfill import Order, Reprocess
 from foliot.domain.fairness import Priority
 from foliot.domain.outcome import Ending, Outcome
@@ -13,6 +13,7 @@ from foliot.domain.states import State
 from foliot.services import operate
 from foliot.store import operations
 from foliot.store.dispatch import reserve
+from operating import look, operator, settle_down
 from world import World, utc
 
 DEAD = Outcome.dead(Ending.FAILED, "on purpose")
@@ -23,7 +24,7 @@ async def test_every_instant_of_the_range_is_run_once_and_in_order(world: World)
     operation = await begin(world, job)
     waiting = await look(world, operation)
     assert (waiting.status, waiting.started_at, waiting.progress.total) == ("pending", None, 10)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert await finish(world, duty) == DAYS
     done = await look(world, operation)
     assert (done.status, done.progress.succeeded, done.progress.running) == ("completed", 10, 0)
@@ -34,7 +35,7 @@ async def test_every_instant_of_the_range_is_run_once_and_in_order(world: World)
 
 async def test_the_newest_go_first_if_asked(world: World):
     await begin(world, await daily(world), order=Order.NEWEST)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert await finish(world, duty) == DAYS[::-1]
 
 
@@ -42,7 +43,7 @@ async def test_the_newest_go_first_if_asked(world: World):
 async def test_so_many_are_under_way_and_never_more(world: World, concurrency: int):
     operation = await begin(world, await daily(world), concurrency=concurrency)
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         for done in range(10):
             await settle_down(duty)
             expected = min(concurrency, 10 - done)
@@ -55,7 +56,7 @@ async def test_so_many_are_under_way_and_never_more(world: World, concurrency: i
 async def test_a_run_that_waits_for_its_retry_is_still_under_way(world: World):
     operation = await begin(world, await daily(world), concurrency=1)
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         await worker.conclude(await worker.claim(), Outcome.again(Ending.FAILED, "later", timedelta(hours=1)))
         assert await duty.run_once() == 0
@@ -66,7 +67,7 @@ async def test_a_run_that_waits_for_its_retry_is_still_under_way(world: World):
 async def test_runs_are_ranked_as_bulk_with_their_instant_and_an_origin_of_their_own(world: World):
     job = await daily(world, priority="critical")
     operation = await begin(world, job)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
     rows = await world.sql("SELECT origin, occurrence, scheduled_at, due_at, state FROM run WHERE id > 0 ORDER BY id")
     assert {(row["origin"], row["state"]) for row in rows} == {(operation, State.READY)}
@@ -77,7 +78,7 @@ async def test_runs_are_ranked_as_bulk_with_their_instant_and_an_origin_of_their
 
 async def test_what_is_fresh_goes_before_what_is_made_up_for(world: World):
     await begin(world, await daily(world), concurrency=10)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
     fresh = await world.submit(3)
     worker = await world.worker()
@@ -90,7 +91,7 @@ async def test_overlap_does_not_matter_to_a_backfill_nor_a_backfill_to_overlap(w
     at = await world.next_at()
     await world.fire(at)
     await begin(world, job)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         assert await world.count("run") == 1 + 3
         worker = await world.worker()
@@ -135,7 +136,7 @@ async def test_what_has_been_dealt_with_is_run_again_as_asked(world: World, repr
     )
     operation = await begin(world, job, reprocess=reprocess)
     assert (await look(world, operation)).progress.skipped == len(left_out)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         ran = await finish(world, duty)
     assert ran == [day for number, day in enumerate(DAYS, 1) if number not in left_out]
     assert (await look(world, operation)).status == "completed"
@@ -185,7 +186,7 @@ async def test_an_instant_that_was_queued_since_is_passed_over(world: World):
     job = await daily(world)
     operation = await begin(world, job, until=DAYS[2])
     await _queued(world, job)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert await finish(world, duty) == [DAYS[2]]
     progress = (await look(world, operation)).progress
     assert (progress.total, progress.skipped, progress.succeeded) == (3, 2, 1)
@@ -210,7 +211,7 @@ async def test_what_the_schedule_has_yet_to_fire_is_left_to_it(world: World):
 async def test_a_backfill_of_which_some_failed_says_so(world: World):
     operation = await begin(world, await daily(world), concurrency=10)
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         taken = await worker.claim()
         await worker.conclude(taken[:2], DEAD)
@@ -233,7 +234,7 @@ async def test_a_backfill_of_which_some_failed_says_so(world: World):
 
 async def test_a_run_of_which_nothing_is_left_counts_as_failed(world: World):
     operation = await begin(world, await daily(world), until=FIRST)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         await world.sql("DELETE FROM run WHERE id > 0")
         await settle_down(duty)
@@ -244,7 +245,7 @@ async def test_later_instants_follow_an_edit(world: World):
     job = await daily(world, payload=1)
     operation = await begin(world, job)
     worker = await world.worker("noop", "other")
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         await world.control.change(world.tenant, job, changed(payload=2, handler="other"))
         await worker.settle(await worker.claim())
@@ -259,7 +260,7 @@ async def test_an_edit_of_the_schedule_does_not_move_the_instants_of_a_backfill(
     job = await daily(world)
     await begin(world, job)
     await world.control.change(world.tenant, job, changed(every="PT1H"))
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert await finish(world, duty) == DAYS
 
 
@@ -267,7 +268,7 @@ async def test_a_paused_job_holds_its_backfill_and_a_resumed_one_lets_it_go_on(w
     job = await daily(world)
     operation = await begin(world, job)
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         (running,) = await worker.claim(1)
         await world.control.pause(world.tenant, job)
@@ -288,7 +289,7 @@ async def test_a_cancelled_job_takes_its_backfill_along(world: World):
     job = await daily(world)
     operation = await begin(world, job)
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         running = await worker.claim(1)
         await world.control.cancel(world.tenant, job)
@@ -309,7 +310,7 @@ async def test_many_backfills_share_a_round(world: World, monkeypatch):
     mine = [await begin(world, await daily(world), concurrency=10) for _ in range(2)]
     body = await world.operations.backfill(globex, await daily(world, tenant=globex), asked(concurrency=10))
     assert body
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await duty.run_once()
         rows = await world.sql("SELECT submitted FROM operation")
         assert [row["submitted"] for row in rows] == [2, 2, 2]
@@ -323,7 +324,7 @@ async def test_more_backfills_than_one_round_serves_all_have_their_turn(world: W
     monkeypatch.setattr(operate, "MOST_OPERATIONS", 2)
     for _ in range(5):
         await begin(world, await daily(world), concurrency=1)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         rounds = 0
         while await world.count("run") < 5:
             await duty.run_once()
@@ -333,7 +334,7 @@ async def test_more_backfills_than_one_round_serves_all_have_their_turn(world: W
 
 
 async def test_it_looks_often_while_something_goes_on_and_seldom_otherwise(world: World):
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert (await duty.run_once(), await duty.pause()) == (0, operate.IDLE)
         await begin(world, await daily(world), concurrency=1)
         await settle_down(duty)
@@ -346,7 +347,7 @@ async def test_it_looks_often_while_something_goes_on_and_seldom_otherwise(world
 async def test_a_job_that_moved_to_a_lane_without_a_reserved_rank_is_left_to_promote(world: World):
     job = await daily(world)
     await begin(world, job)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         wanted = await operations.hungry(duty._line, [await world.value("SELECT id FROM operation")])
         counts = {wanted[0].flow: 3}
         ranks = await reserve(duty._ranks, counts, {}, 3)

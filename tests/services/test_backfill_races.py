@@ -5,13 +5,14 @@ import asyncio
 import asyncpg
 import pytest
 
-from filling import DAYS, FIRST, asked, backfiller, begin, daily, finish, look, recount, settle_down
+from filling import DAYS, FIRST, asked, begin, daily, finish, recount
 from foliot.domain.errors import Conflict
 from foliot.domain.outcome import Ending, Outcome
 from foliot.services.operate import Operator
 from foliot.store import operations
 from foliot.store.dispatch import reserve
-from world import World
+from operating import look, operator, settle_down
+from world import PATIENCE, World
 
 
 async def test_two_who_hand_out_side_by_side_make_every_run_once(world: World):
@@ -37,15 +38,15 @@ async def test_two_who_hand_out_side_by_side_make_every_run_once(world: World):
 
 async def test_an_operation_that_another_one_serves_is_left_to_it(world: World):
     operation = await begin(world, await daily(world))
-    async with backfiller(world) as duty, world.database.transaction() as rival:
+    async with operator(world) as duty, world.database.transaction() as rival:
         assert await operations.lock_unfinished(rival, 0, 10) == [operation]
-        assert await asyncio.wait_for(duty.run_once(), 5) == 0  # neither waits nor feeds
+        assert await asyncio.wait_for(duty.run_once(), PATIENCE) == 0  # neither waits nor feeds
         assert await world.count("run") == 0
 
 
 async def test_one_that_was_fed_by_another_since_is_fed_for_what_room_is_left(world: World):
     await begin(world, await daily(world), concurrency=4)
-    async with backfiller(world) as first, backfiller(world) as second:
+    async with operator(world) as first, operator(world) as second:
         seen = await operations.hungry(second._line, [await world.value("SELECT id FROM operation")])
         assert seen[0].room == 4
         await first.run_once()
@@ -64,7 +65,7 @@ async def test_a_death_while_handing_out_leaves_nothing_behind(world: World, tab
     operation = await begin(world, await daily(world))
     await world.sql("CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'killed'; END $$;")
     await world.sql(f"CREATE TRIGGER die AFTER INSERT OR UPDATE ON {table} EXECUTE FUNCTION die()")
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         with pytest.raises(asyncpg.RaiseError):
             await duty.run_once()
         assert await world.count("run") == await world.count("ready") == 0
@@ -77,7 +78,7 @@ async def test_a_death_while_handing_out_leaves_nothing_behind(world: World, tab
 async def test_a_death_while_counting_counts_nothing_twice(world: World, table: str):
     operation = await begin(world, await daily(world))
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         await worker.settle(await worker.claim())
         await world.sql("CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'killed'; END $$;")
@@ -92,15 +93,15 @@ async def test_a_death_while_counting_counts_nothing_twice(world: World, table: 
 
 async def test_a_successor_goes_on_where_a_dead_one_stopped(world: World):
     await begin(world, await daily(world))
-    async with backfiller(world) as first:
+    async with operator(world) as first:
         await first.run_once()
-    async with backfiller(world) as successor:
+    async with operator(world) as successor:
         assert await finish(world, successor) == DAYS
 
 
 async def test_a_cancel_waits_for_a_feed_in_mid_flight_and_ends_what_it_made(world: World):
     operation = await begin(world, await daily(world))
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         wanted = await operations.hungry(duty._line, [operation])
         counts = {wanted[0].flow: 3}
         ranks = await reserve(duty._ranks, counts, {}, 3)
@@ -119,7 +120,7 @@ async def test_a_cancel_waits_for_a_feed_in_mid_flight_and_ends_what_it_made(wor
 
 async def test_a_feed_after_a_cancel_hands_out_nothing(world: World):
     operation = await begin(world, await daily(world))
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert (await operations.hungry(duty._line, [operation]))[0].room == 3
         await world.operations.cancel(world.tenant, operation)
         async with world.database.transaction() as connection:
@@ -129,7 +130,7 @@ async def test_a_feed_after_a_cancel_hands_out_nothing(world: World):
 async def test_what_runs_goes_on_after_a_cancel_but_is_not_tried_again(world: World):
     operation = await begin(world, await daily(world))
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         first, second = await worker.claim(2)
         stopped = await world.operations.cancel(world.tenant, operation)
@@ -149,7 +150,7 @@ async def test_what_runs_goes_on_after_a_cancel_but_is_not_tried_again(world: Wo
 async def test_a_cancel_waits_for_a_claim_in_mid_flight_and_leaves_it_the_run(world: World):
     operation = await begin(world, await daily(world))
     worker = await world.worker()
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         async with world.unfinished() as line:
             (taken,) = await worker.on(line).claim(1)
@@ -165,7 +166,7 @@ async def test_a_cancel_waits_for_a_claim_in_mid_flight_and_leaves_it_the_run(wo
 async def test_a_pause_in_mid_feed_waits_and_holds_what_was_made(world: World):
     job = await daily(world)
     operation = await begin(world, job)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         wanted = await operations.hungry(duty._line, [operation])
         counts = {wanted[0].flow: 3}
         ranks = await reserve(duty._ranks, counts, {}, 3)
@@ -184,12 +185,12 @@ async def test_a_job_in_mid_edit_is_left_for_later_and_others_are_fed(world: Wor
     busy, free = await daily(world), await daily(world)
     for job in (busy, free):
         await begin(world, job)
-    async with backfiller(world) as duty, world.database.transaction() as owner:
+    async with operator(world) as duty, world.database.transaction() as owner:
         await owner.fetch("SELECT FROM job WHERE id = $1 FOR UPDATE", busy)
-        await asyncio.wait_for(duty.run_once(), 5)
+        await asyncio.wait_for(duty.run_once(), PATIENCE)
         assert {row["job"] for row in await world.sql("SELECT job FROM run WHERE id > 0")} == {free}
     await getattr(world.control, verb)(world.tenant, busy)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
     assert await world.value("SELECT count(*) FROM run WHERE job = $1", busy) == 0
 

@@ -78,7 +78,7 @@ async def test_a_batch_leaves_the_same_rows_as_its_jobs_one_by_one(world: World)
         _draft(name="over already", every="PT24H", endsAt=_at(-72)),
         _draft(name="never again", cronExpression="0 9 1 1 *", scheduleAt=_at(-72), endsAt=_at(-48)),
         _draft(name="far", scheduleAt=_at(2), payload="far"),
-        _draft(name="near", scheduleAt=_at(0.001), priority="high", queue="reports"),
+        _draft(name="near", scheduleAt=_at(0.01), priority="high", queue="reports"),
         _draft(name="past", scheduleAt=_at(-1), handler="http://example.com/run"),
         _draft(name="on demand", handler={"type": "function", "name": "other"}, backoff={"initial": 5}),
     ]

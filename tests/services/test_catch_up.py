@@ -19,7 +19,7 @@ async def _instants(world: World, job: int) -> list[datetime]:
 
 
 async def _outage(world: World, **catch_up: str) -> tuple[int, datetime]:
-    job = await world.job_id(every="PT1M", overlap="allow", catchUp=catch_up)
+    job = await world.job_id(every="PT1M", scheduleAt=world.half_way(MINUTE), overlap="allow", catchUp=catch_up)
     return job, await world.next_at()
 
 

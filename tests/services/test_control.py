@@ -13,7 +13,7 @@ from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
 from foliot.services.insights import job_view
 from foliot.wire.jobs import JobBody, draft_of
-from world import World
+from world import PATIENCE, World
 
 AGAIN = Outcome.again(Ending.FAILED, "boom", timedelta(hours=1))
 
@@ -193,7 +193,7 @@ async def test_resuming_many_jobs_at_once_does_not_use_up_the_connections(world:
     for job in jobs:
         await world.control.pause(world.tenant, job)
     world.specs._known.clear()
-    rows = await asyncio.wait_for(asyncio.gather(*map(world.resume, jobs)), 8)
+    rows = await asyncio.wait_for(asyncio.gather(*map(world.resume, jobs)), PATIENCE)
     assert {row.status for row in rows} == {"pending"}
 
 

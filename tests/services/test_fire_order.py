@@ -40,3 +40,16 @@ async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World,
     for number in range(4):
         await world.firer.run_once(at + number * MINUTE)
     assert await world.value("SELECT count(*) FROM run WHERE scheduled_at = $1 AND id > 0", at) == 41
+
+
+async def test_what_is_late_goes_on_while_small_ones_keep_coming(world: World):
+    await world.job_id(every="PT24H", overlap="allow")
+    at = await world.next_at()
+    late = at + 2 * MINUTE
+    await world.job_id(every="PT1M", overlap="allow")
+    await world.sql(
+        "UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day' WHERE next_at < $1", late
+    )
+    await world.firer.run_once(late)
+    rows = await world.sql("SELECT scheduled_at FROM run WHERE id > 0 ORDER BY 1")
+    assert [row["scheduled_at"] for row in rows] == [at, late]

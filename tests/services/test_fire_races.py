@@ -28,11 +28,11 @@ async def _job_with_members(world: World, members: int) -> int:
 async def _chunk(world: World, line) -> schedules.Fired:
     """Do the next chunk of what is open on an unfinished line."""
     firings = await open_firings(world.firer._line, 10, fire.CHUNK)
-    counts, weights = await firing_flows(world.firer._line, firings)
-    ranks = await reserve(world.firer._ranks, counts, weights, fire.CHUNK)
+    awaited = await firing_flows(world.firer._line, firings)
+    ranks = await reserve(world.firer._ranks, awaited.counts, awaited.weights, 1)
     connection = await line.connection()
     await schedules.lock_to_fire(connection, [firing.schedule for firing in firings], wait=True)
-    return await fire_chunk(connection, firings, fire.CHUNK, ranks, weights)
+    return await fire_chunk(connection, firings, ranks, awaited)
 
 
 async def _open(world: World) -> None:

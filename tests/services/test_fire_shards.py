@@ -183,6 +183,7 @@ async def test_who_wakes_up_in_mid_transaction_has_done_nothing_and_goes_on(worl
         with pytest.raises(Exception, match=r".") as caught:
             await world.firer.run_once(at)
     assert is_gone(caught.value)
+    line._settings["idle_in_transaction_session_timeout"] = "5s"
     await world.fire(at)
     assert await world.count("run") == 1
 

@@ -14,7 +14,8 @@ async def _promote(world: World, now) -> None:
 
 
 async def test_jitter_keeps_both_times_and_never_passes_the_next_instant(world: World):
-    jobs = [await world.job_id(every="PT1M", overlap="allow", jitter="PT1H") for _ in range(20)]
+    timing = {"every": "PT1M", "scheduleAt": world.half_way(MINUTE), "jitter": "PT1H"}
+    jobs = [await world.job_id(**timing, overlap="allow") for _ in range(20)]
     first = await world.next_at()
     await world.fire(first)
     rows = await world.sql("SELECT job, scheduled_at, due_at, state FROM run WHERE job = ANY ($1::bigint[])", jobs)

@@ -5,33 +5,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from editing import changed
-from filling import backfiller, begin, finish
+from filling import begin, finish
 from foliot.domain.errors import InvalidField, NotFound
-from foliot.wire.views import OccurrenceView
+from operating import operator
+from telling import told_of
 from world import World
 
 MINUTE = timedelta(minutes=1)
 
 
-async def _told(world: World, job: int, **query) -> list[OccurrenceView]:
-    """All pages, oldest first."""
-    query = {"since": None, "until": None, "status": None, "limit": 7, "cursor": None, **query}
-    found: list[OccurrenceView] = []
-    while True:
-        page = await world.ledger.occurrences(world.tenant, job, **query)
-        found += page.items
-        if page.next_cursor is None:
-            return found[::-1]
-        query["cursor"] = page.next_cursor
-
-
 async def _past_job(world: World, minutes: int = 30, **fields) -> tuple[int, list[datetime]]:
-    """A job of every minute that has been there for so long, and its instants since; nothing has been fired.
-
-    The next instant is half a minute away: none comes up while a test looks.
-    """
-    begins = datetime.now(UTC) + MINUTE / 2 - minutes * MINUTE
-    job = await world.job_id(every="PT1M", scheduleAt=begins.isoformat(), **{"overlap": "allow", **fields})
+    """A job of every minute that has been there for so long, and its instants since; nothing has been fired."""
+    timing = {"every": "PT1M", "scheduleAt": world.half_way(MINUTE)}
+    job = await world.job_id(**timing, **{"overlap": "allow", **fields})
     await world.make_overdue(by=minutes * MINUTE)
     first = await world.next_at()
     return job, [first + number * MINUTE for number in range(minutes)]
@@ -42,7 +28,7 @@ async def test_what_fired_is_told_with_its_run_whether_it_waits_or_is_over(world
     await world.fire()
     worker = await world.worker()
     await worker.settle((await worker.claim())[:1])
-    told = await _told(world, job)
+    told = await told_of(world, job)
     assert [each.at for each in told] == instants
     assert {each.status for each in told} == {"fired"}
     assert sorted(each.run_status or "" for each in told) == ["completed", *["running"] * (len(instants) - 1)]
@@ -64,19 +50,19 @@ async def test_what_fired_is_told_with_its_run_whether_it_waits_or_is_over(world
 async def test_missed_instants_say_why(world: World, catch_up: dict[str, str], reason: str):
     job, instants = await _past_job(world, 30, catchUp=catch_up)
     await world.fire()
-    told = await _told(world, job)
+    told = await told_of(world, job)
     assert [each.at for each in told] == instants
     missed = [each for each in told if each.status == "missed"]
     assert missed
     assert {each.status for each in told} <= {"missed", "fired"}
     assert all(reason in (each.reason or "") for each in missed)
-    assert await _told(world, job, status="missed") == missed
+    assert await told_of(world, job, status="missed") == missed
 
 
 async def test_an_overlap_is_a_skip_with_its_reason(world: World):
     job, instants = await _past_job(world, 3, overlap="skip", catchUp={"mode": "all"})
     await world.fire()
-    told = await _told(world, job)
+    told = await told_of(world, job)
     assert sorted(each.status for each in told) == ["fired", *["skipped"] * (len(instants) - 1)]
     assert {each.reason for each in told} == {None, "the previous run was still going"}
 
@@ -87,13 +73,13 @@ async def test_instants_of_a_pause_are_skipped_whether_it_lasts_or_is_over(world
     await world.control.pause(world.tenant, job)
     await world.sql("UPDATE job SET paused_at = paused_at - interval '5 minutes'")
     await world.sql("UPDATE past_subscription SET until = until - interval '5 minutes'")
-    told = await _told(world, job)
+    told = await told_of(world, job)
     assert {each.at for each in told} == set(instants)
     await world.resume(job)
     rows = await world.sql("SELECT after, until, paused FROM past_subscription WHERE job = $1 ORDER BY after", job)
     assert [row["paused"] for row in rows] == [False, True]
     assert rows[0]["until"] == rows[1]["after"]
-    assert [each.status for each in await _told(world, job)] == [each.status for each in told]
+    assert [each.status for each in await told_of(world, job)] == [each.status for each in told]
 
 
 async def test_what_is_paused_now_is_told_without_a_row_for_each(world: World):
@@ -101,7 +87,7 @@ async def test_what_is_paused_now_is_told_without_a_row_for_each(world: World):
     job = await world.job_id(every="PT1M")
     await world.control.pause(world.tenant, job)
     await world.sql("UPDATE job SET paused_at = paused_at - interval '1 hour'")
-    told = await _told(world, job, until=before)
+    told = await told_of(world, job, until=before)
     assert len(told) in {59, 60, 61}
     assert {(each.status, each.reason) for each in told} == {("skipped", "the job was paused")}
     assert await world.count("history") == 0
@@ -110,16 +96,17 @@ async def test_what_is_paused_now_is_told_without_a_row_for_each(world: World):
 async def test_an_edit_leaves_each_instant_with_the_definition_that_had_it(world: World):
     job, instants = await _past_job(world, 10, catchUp={"mode": "all"})
     await world.fire()
+    edited = await world.value("SELECT clock_timestamp()")
     await world.control.change(world.tenant, job, changed(every="PT17S"))
-    told = await _told(world, job)
-    assert [each.at for each in told if each.at <= instants[-1]] == instants
+    told = await told_of(world, job, until=edited)
+    assert [each.at for each in told] == instants
     assert {each.status for each in told} == {"fired"}
 
 
 async def test_what_has_come_and_is_not_dealt_with_is_due_and_what_will_come_is_expected(world: World):
     job, instants = await _past_job(world, 5)
     now = await world.value("SELECT clock_timestamp()")
-    told = await _told(world, job, until=now + 3 * MINUTE)
+    told = await told_of(world, job, until=now + 3 * MINUTE)
     assert [each.status for each in told] == [*["due"] * len(instants), *["expected"] * 3]
     assert [each.at for each in told[: len(instants)]] == instants
 
@@ -128,9 +115,9 @@ async def test_an_open_firing_is_due_until_its_chunk_has_come(world: World):
     job, instants = await _past_job(world, 2, catchUp={"mode": "all"})
     while await world.firer._advance(None):
         pass
-    assert {each.status for each in await _told(world, job)} == {"due"}
+    assert {each.status for each in await told_of(world, job)} == {"due"}
     await world.fire()
-    assert [each.status for each in await _told(world, job)] == ["fired"] * len(instants)
+    assert [each.status for each in await told_of(world, job)] == ["fired"] * len(instants)
 
 
 async def test_an_instant_of_which_nothing_tells_is_called_so(world: World):
@@ -138,7 +125,7 @@ async def test_an_instant_of_which_nothing_tells_is_called_so(world: World):
     await world.fire()
     await world.sql("DELETE FROM run WHERE job = $1 AND scheduled_at = $2", job, instants[1])
     await world.sql("DELETE FROM firing")
-    told = await _told(world, job)
+    told = await told_of(world, job)
     assert [each.status for each in told] == ["fired", "unaccounted", *["fired"] * (len(instants) - 2)]
 
 
@@ -148,7 +135,7 @@ async def test_a_late_run_that_is_over_is_found_though_its_id_is_much_younger(wo
     worker = await world.worker()
     while taken := await worker.claim():
         await worker.settle(taken)
-    told = [each for each in await _told(world, job, limit=100) if each.at <= instants[-1]]  # a minute may have passed
+    told = await told_of(world, job, limit=100, until=instants[-1])
     assert [each.at for each in told] == instants
     assert {(each.status, each.run_status) for each in told} == {("fired", "completed")}
 
@@ -156,11 +143,11 @@ async def test_a_late_run_that_is_over_is_found_though_its_id_is_much_younger(wo
 async def test_what_was_missed_stays_missed_and_says_which_run_a_backfill_made_of_it(world: World):
     job, instants = await _past_job(world, 10, catchUp={"mode": "none"})
     await world.fire()
-    missed = [each.at for each in await _told(world, job, status="missed")]
+    missed = [each.at for each in await told_of(world, job, status="missed")]
     await begin(world, job, since=instants[0], until=missed[-1])
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert {*missed} <= {*await finish(world, duty)}
-    told = [each for each in await _told(world, job) if each.at in missed]
+    told = [each for each in await told_of(world, job) if each.at in missed]
     assert {(each.status, each.run_id) for each in told} == {("missed", None)}
     made = (await world.insights.runs(world.tenant, status=None, state=None, job=job, limit=99, cursor=None)).items
     assert {each.backfill_run_id for each in told} == {run.run_id for run in made if run.scheduled_at in missed}
@@ -174,7 +161,7 @@ async def test_an_instant_that_was_opened_on_time_and_made_hours_later_is_found(
     await world.fire(at)
     worker = await world.worker()
     await worker.settle(await worker.claim())
-    (told,) = await _told(world, job, until=at)
+    (told,) = await told_of(world, job, until=at)
     assert (told.at, told.status, told.run_status) == (at, "fired", "completed")
 
 
@@ -208,9 +195,9 @@ async def test_pages_of_gaps_follow_each_other(world: World):
 async def test_wrong_questions_are_answered_clearly(world: World):
     job = await world.job_id()
     with pytest.raises(InvalidField, match="gone"):
-        await _told(world, job, status="gone")
+        await told_of(world, job, status="gone")
     with pytest.raises(InvalidField, match="ours"):
-        await _told(world, job, cursor="yesterday")
+        await told_of(world, job, cursor="yesterday")
     with pytest.raises(InvalidField, match="ours"):
         await world.ledger.gaps(world.tenant, since=None, until=None, limit=1, cursor="yesterday")
     with pytest.raises(NotFound):
@@ -221,4 +208,4 @@ async def test_wrong_questions_are_answered_clearly(world: World):
 
 async def test_a_job_that_never_recurs_has_no_fire_times(world: World):
     job = await world.job_id(scheduleAt=datetime.now(UTC).isoformat())
-    assert await _told(world, job) == []
+    assert await told_of(world, job) == []

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -13,7 +13,7 @@ from foliot.domain.ids import decode
 from foliot.domain.schedule import next_fire, parse_key
 from foliot.services import ledger
 from foliot.services.insights import draft_again
-from foliot.wire.views import OccurrenceView
+from telling import told_of
 from world import World
 
 HOUR = timedelta(hours=1)
@@ -31,12 +31,13 @@ class Past(NamedTuple):
 async def _past_job(world: World, first: float, last: float, rule: str = "skip", *, ago: int = 10) -> Past:
     """Its calendar is closed from `first` to `last` hours after its beginning; nothing has been fired."""
     now = await world.value("SELECT clock_timestamp()")
-    begin = (now - ago * HOUR).replace(minute=0, second=0, microsecond=0)
+    begin = (now - ago * HOUR - HOUR / 2).replace(microsecond=0)  # no hour comes up while a test looks
     window = {"from": (begin + first * HOUR).isoformat(), "until": (begin + last * HOUR).isoformat()}
     await put_calendar(world, "our-secret-days", blackouts=[window])
     calendar = {"name": "our-secret-days", "rule": rule}
     catch_up = {"mode": "all", "window": "P2D"}
-    made = await job_on_calendar(world, every="PT1H", overlap="allow", catchUp=catch_up, calendar=calendar)
+    timing = {"every": "PT1H", "scheduleAt": begin.isoformat(), "catchUp": catch_up, "calendar": calendar}
+    made = await job_on_calendar(world, **timing, overlap="allow")
     (row,) = await world.sql("SELECT key, digest, body FROM schedule, calendar_body")
     recurrence = parse_key(row["key"], {row["digest"]: Calendar.parse(row["body"])})
     await world.sql("UPDATE subscription SET after = $1", begin)
@@ -45,28 +46,16 @@ async def _past_job(world: World, first: float, last: float, rule: str = "skip",
     return Past(decode("job", made.job_id), begin, hours)
 
 
-async def _told(world: World, job: int, **query: Any) -> list[OccurrenceView]:
-    """All pages, oldest first."""
-    query = {"since": None, "until": None, "status": None, "limit": 3, "cursor": None, **query}
-    found: list[OccurrenceView] = []
-    while True:
-        page = await world.ledger.occurrences(world.tenant, job, **query)
-        found += page.items
-        if page.next_cursor is None:
-            return found[::-1]
-        query["cursor"] = page.next_cursor
-
-
 async def test_what_the_calendar_took_away_is_skipped_and_the_rest_fired(world: World):
     job, begin, hours = await _past_job(world, 2, 6)
     await world.fire()
-    told = await _told(world, job)
+    told = await told_of(world, job)
     expected = [(at, "skipped" if begin + 2 * HOUR <= at < begin + 6 * HOUR else "fired") for at in hours]
     assert [(each.at, each.status) for each in told] == expected
     skipped = [each for each in told if each.status == "skipped"]
     assert {each.reason for each in skipped} == {CLOSED}
-    assert await _told(world, job, status="skipped") == skipped
-    assert await _told(world, job, status="fired") == [each for each in told if each.status == "fired"]
+    assert await told_of(world, job, status="skipped") == skipped
+    assert await told_of(world, job, status="fired") == [each for each in told if each.status == "fired"]
     assert not [each for each in told if "secret" in (each.reason or "")]
 
 
@@ -74,18 +63,18 @@ async def test_what_it_moved_says_where_to_and_is_told_there_with_its_run(world:
     job, begin, hours = await _past_job(world, 2, 5.5, "next")
     await world.fire()
     target = begin + 5.5 * HOUR
-    told = await _told(world, job)
+    told = await told_of(world, job)
     assert [each.at for each in told] == sorted([*hours, target])
     moved = [each for each in told if each.status == "moved"]
     assert [each.at for each in moved] == [begin + number * HOUR for number in (2, 3, 4, 5)]
     assert {each.reason for each in moved} == {f"the calendar moved it to {target:%Y-%m-%dT%H:%M:%SZ}"}
     assert {each.status for each in told if each not in moved} == {"fired"}
-    assert await _told(world, job, status="moved") == moved
+    assert await told_of(world, job, status="moved") == moved
 
 
 async def test_a_run_that_is_still_to_come_and_those_that_will_not_are_told_too(world: World):
     job, begin, _ = await _past_job(world, 20, 22)
-    told = await _told(world, job, since=begin + 18 * HOUR, until=begin + 23 * HOUR)
+    told = await told_of(world, job, since=begin + 18 * HOUR, until=begin + 23 * HOUR)
     assert [(each.status, each.reason) for each in told] == [
         ("expected", None),
         ("skipped", CLOSED),
@@ -98,25 +87,25 @@ async def test_a_run_that_is_still_to_come_and_those_that_will_not_are_told_too(
 async def test_what_was_moved_past_an_edit_did_not_take_place_and_says_so(world: World):
     job, begin, hours = await _past_job(world, 9, 20, "next")
     await world.fire()
-    assert {each.at for each in await _told(world, job, status="moved")} == {*hours[8:]}
+    assert {each.at for each in await told_of(world, job, status="moved")} == {*hours[8:]}
     await world.control.change(world.tenant, job, changed(every="PT2H", calendar=None))
-    assert await _told(world, job, status="moved") == []
-    lost = await _told(world, job, until=hours[-1], status="skipped")
+    assert await told_of(world, job, status="moved") == []
+    lost = await told_of(world, job, until=hours[-1], status="skipped")
     assert [each.at for each in lost] == hours[8:]
     assert all((each.reason or "").endswith("when the job has this schedule no more") for each in lost)
-    assert [each.status for each in await _told(world, job, until=begin + 8 * HOUR)] == ["fired"] * 8
+    assert [each.status for each in await told_of(world, job, until=begin + 8 * HOUR)] == ["fired"] * 8
 
 
 async def test_what_was_moved_into_a_pause_is_skipped_until_the_job_goes_on(world: World):
     job, _, hours = await _past_job(world, 9, 20, "next")
     await world.fire()
     await world.control.pause(world.tenant, job)
-    paused = await _told(world, job, until=hours[-1], status="skipped")
+    paused = await told_of(world, job, until=hours[-1], status="skipped")
     assert [each.at for each in paused] == hours[8:]
     assert all((each.reason or "").endswith("when the job is paused") for each in paused)
     known = await world.calendars._book.named(world.tenant, {"our-secret-days"})
     await world.control.resume(world.tenant, job, partial(draft_again, world.tenant, calendars=known))
-    assert [each.at for each in await _told(world, job, until=hours[-1], status="moved")] == hours[8:]
+    assert [each.at for each in await told_of(world, job, until=hours[-1], status="moved")] == hours[8:]
 
 
 async def test_pages_are_bounded_and_go_on_where_a_calendar_is_closed_for_long(
@@ -135,4 +124,4 @@ async def test_pages_are_bounded_and_go_on_where_a_calendar_is_closed_for_long(
         assert page.items == []
     assert [each.at for each in page.items] == hours[:2][::-1]
     assert pages == len(hours) // 60 + 1
-    assert [each.at for each in await _told(world, job, limit=50)] == hours
+    assert [each.at for each in await told_of(world, job, limit=50)] == hours

@@ -5,11 +5,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from filling import DAYS, FIRST, LAST, asked, backfiller, begin, daily, finish, look, settle_down
+from filling import DAYS, FIRST, LAST, asked, begin, daily, finish
 from foliot.domain.backfill import Order, Reprocess
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.services.upkeep import Housekeeper
 from foliot.wire.operations import OperationView
+from operating import look, operator, settle_down
 from world import World, utc
 
 TABLES = ("operation", "operation_item", "run", "ready", "history", "idempotency")
@@ -87,7 +88,7 @@ async def test_as_many_instants_as_allowed_are_written_at_once(world: World):
     job = await world.job_id(every="PT1M")
     operation = await begin(world, job, until=FIRST + timedelta(minutes=99_999), concurrency=1000)
     assert await world.count("operation_item") == 100_000
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         assert await duty.run_once() == 1000
     assert (await look(world, operation)).progress.running == 1000
 
@@ -111,7 +112,7 @@ async def test_instants_that_another_backfill_is_at_are_refused_with_its_name(wo
         await begin(world, job, since=DAYS[4])
     await begin(world, job, since=DAYS[5])  # beside it
     await begin(world, await daily(world))  # another job
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await finish(world, duty)
     again = await look(world, await begin(world, job))
     assert (again.status, again.progress.skipped) == ("completed", 10)  # nothing is left to do
@@ -120,7 +121,7 @@ async def test_instants_that_another_backfill_is_at_are_refused_with_its_name(wo
 
 async def test_an_operation_that_is_over_cannot_be_cancelled(world: World):
     operation = await begin(world, await daily(world))
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await finish(world, duty)
     with pytest.raises(Conflict, match="over"):
         await world.operations.cancel(world.tenant, operation)
@@ -173,7 +174,7 @@ async def test_operations_are_listed_newest_first_and_filtered(world: World):
 async def test_a_repeated_call_gets_the_first_answer(world: World):
     job = await daily(world)
     first = await world.operations.backfill(world.tenant, job, asked(), key="k", fingerprint=b"1")
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
     assert await world.operations.backfill(world.tenant, job, asked(), key="k", fingerprint=b"1") == first
     with pytest.raises(InvalidField, match="different request"):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foliot.domain.fairness import Priority, step
-from foliot.domain.floor import WHOLE
+from foliot.domain.floor import GATHER, WHOLE
 from foliot.domain.outcome import Ending, Outcome
 from foliot.services.promote import Promoter
 from foliot.store import dispatch
@@ -32,8 +32,8 @@ async def test_a_delayed_run_becomes_ready_when_its_time_has_come(world: World):
 async def test_what_falls_due_together_is_promoted_in_batches(world: World):
     await world.submit(5_000, delay=HOUR)
     now = datetime.now(UTC) + 2 * HOUR
-    moved = [await world.promoter.run_once(now) for _ in range(4)]
-    assert moved == [2_000, 2_000, 1_000, 0]
+    moved = [(await world.promoter.run_once(now), world.promoter.apart()) for _ in range(4)]
+    assert moved == [(2_000, 0.0), (2_000, 0.0), (1_000, GATHER), (0, GATHER)]  # at once, while there is more to do
     assert await world.count("ready") == await world.count("run") == 5_000
 
 

@@ -18,27 +18,17 @@ from ranking import claim_and_publish, per_tenant, rank_anew, reranker, waiting,
 from world import NOOP, PATIENCE, World
 
 
-async def test_a_weight_that_rises_takes_hold_of_what_waits(world: World):
+@pytest.mark.parametrize(("before", "after", "share"), [(1, 3, 150), (4, 1, 100)], ids=["rises", "falls"])
+async def test_a_weight_that_changes_takes_hold_of_what_waits(world: World, before: int, after: int, share: int):
     globex, worker = await world.another_tenant(), await world.worker()
+    await weigh(world, before)
     await asyncio.gather(world.submit(400), world.submit(400, tenant=globex))
     await claim_and_publish(worker, 40)
     order = await waiting(world)
-    await weigh(world, 3)
+    await weigh(world, after)
     await rank_anew(world)
     assert await waiting(world) == order
-    assert per_tenant(await worker.claim(200))[world.tenant] == pytest.approx(150, rel=0.1)
-
-
-async def test_a_weight_that_falls_takes_hold_of_what_waits(world: World):
-    globex, worker = await world.another_tenant(), await world.worker()
-    await weigh(world, 4)
-    await asyncio.gather(world.submit(400), world.submit(400, tenant=globex))
-    await claim_and_publish(worker, 40)
-    order = await waiting(world)
-    await weigh(world, 1)
-    await rank_anew(world)
-    assert await waiting(world) == order
-    assert per_tenant(await worker.claim(200))[world.tenant] == pytest.approx(100, rel=0.1)
+    assert per_tenant(await worker.claim(200))[world.tenant] == pytest.approx(share, rel=0.1)
 
 
 async def test_only_the_tenants_own_backlog_moves_and_never_below_v(world: World):

@@ -7,8 +7,10 @@ import asyncpg
 import pytest
 
 from foliot.domain.errors import InvalidField, Unavailable
+from foliot.domain.fairness import Priority, step
 from foliot.domain.states import State
 from foliot.services.submit import Accepted, Key
+from foliot.store.statements import SQL
 from foliot.store.submission import NewRun
 from world import NOOP, World
 
@@ -43,6 +45,39 @@ async def test_runs_get_rising_ids_and_ranks_in_the_order_of_the_calls(world: Wo
     ids = [run for answer in accepted for run in answer.ids]
     assert ids == sorted(ids)
     assert [run.id for run in await (await world.worker()).claim()] == ids
+
+
+async def test_a_run_that_comes_alone_is_written_like_many(world: World):
+    ids = [*await world.submit(1), *await world.submit(2), *await world.submit(1)]
+    assert ids == sorted(ids)
+    rows = await world.sql("SELECT * FROM run JOIN ready ON ready.run = run.id AND ready.rank = run.rank WHERE id > 0")
+    by_id = {row["id"]: dict(row) for row in rows}
+    ranks = [by_id[id_]["rank"] for id_ in ids]
+    assert ranks == [step(1, Priority.NORMAL) * place for place in (1, 2, 3, 4)]
+    assert await world.value("SELECT last FROM flow") == ranks[-1]
+    varying = ("id", "run", "rank", "scheduled_at", "due_at")
+    alone, together = ({name: by_id[id_][name] for name in by_id[id_] if name not in varying} for id_ in ids[:2])
+    assert alone == together
+
+
+async def test_a_run_that_comes_alone_is_on_disk_when_it_is_acknowledged(world: World):
+    await world.submit()
+    before = await world.value("SELECT pg_current_wal_insert_lsn()")
+    await world.submit()
+    assert await world.value("SELECT pg_current_wal_flush_lsn() > $1", before)
+
+
+async def test_a_run_that_comes_alone_waits_for_a_rank_as_long_as_others_do(world: World):
+    await world.submit()
+    async with world.unfinished() as rival:
+        await rival.execute("SELECT FROM flow FOR UPDATE")
+        submitting = asyncio.ensure_future(world.submit())
+        await world.until(
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND left(query, 200) = $1",
+            SQL["reserve"][:200],
+        )
+    assert len(await submitting) == 1
+    assert await world.count("ready") == 2
 
 
 async def test_one_bad_call_fails_alone(world: World):

@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from burying import DEAD, asked, begin, bury, discard, look, operator, replay, settle_down
+from burying import DEAD, asked, begin, bury, discard, replay
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.letters import Selection
 from foliot.domain.operation import OperationKind
 from foliot.domain.outcome import Ending, Outcome
 from foliot.services import operate
 from foliot.store import letters, sweeps
+from operating import look, operator, settle_down
 from world import World
 
 SECOND = timedelta(seconds=1)

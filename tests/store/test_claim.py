@@ -2,12 +2,16 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
+from datetime import timedelta
 
 import msgspec
 
 from foliot.domain.fairness import Priority
 from foliot.store import dispatch
-from world import NOOP, World
+from foliot.store.dispatch import Claimed
+from foliot.store.statements import SQL
+from world import NOOP, PATIENCE, Hand, World
 
 BULK = msgspec.structs.replace(NOOP, priority=Priority.BULK)
 CRITICAL = msgspec.structs.replace(NOOP, priority=Priority.CRITICAL)
@@ -49,6 +53,51 @@ async def test_an_idle_tenant_saves_no_credit(world: World):
     await world.submit(100, tenant=globex)
     following = Counter(run.tenant for run in await worker.claim(100))
     assert following == {world.tenant: 50, globex: 50}
+
+
+def _patient(worker: Hand, patience: float, mark: int = 0) -> Awaitable[list[Claimed]]:
+    within = timedelta(seconds=patience)
+    return dispatch.claim(worker.line, worker.id, 1, worker.lanes, [mark], 100, patience=within)
+
+
+async def test_a_claim_that_waits_takes_what_is_committed_meanwhile(world: World):
+    worker = await world.worker()
+    claiming = asyncio.ensure_future(_patient(worker, PATIENCE))
+    await world.until(
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+    )
+    ids = await world.submit()
+    taken = await claiming
+    assert [run.id for run in taken] == ids
+    assert await worker.settle(taken) == 1
+
+
+async def test_a_claim_waits_no_longer_than_it_may_whatever_it_may_not_take(world: World):
+    worker = await world.worker()
+    await world.submit()
+    assert await _patient(worker, 0.001, mark=await world.value("SELECT max(rank) + 1 FROM ready")) == []
+    await world.fleet.pause("default")
+    assert await _patient(worker, 0.001) == []
+    await world.fleet.resume("default")
+    async with world.unfinished() as rival:
+        await rival.execute("SELECT FROM ready WHERE lane > 0 FOR UPDATE")
+        assert await _patient(worker, PATIENCE) == []  # seen, and locked: no reason to wait in here
+    assert len(await _patient(worker, 0.001)) == 1
+
+
+async def test_a_claim_that_waits_and_whose_reply_was_lost_is_fetched_again(world: World):
+    worker = await world.worker()
+    await world.submit()
+    taken = await _patient(worker, 0.001)
+    assert await _patient(worker, 0.001) == []
+    await world.submit()
+    assert await _patient(worker, 0.001) == taken
+
+
+async def test_a_claim_that_waits_claims_like_one_that_does_not(world: World):
+    source = await world.value("SELECT prosrc FROM pg_proc WHERE proname = 'claim_when_ready'")
+    claim = "\n".join(line for line in SQL["claim"].splitlines() if not line.startswith("--"))
+    assert claim in source
 
 
 async def test_v_never_goes_back(world: World):

@@ -5,13 +5,14 @@ import re
 import asyncpg
 import pytest
 
-from filling import FIRST, backfiller, begin, daily, settle_down
+from filling import FIRST, begin, daily
 from foliot.domain.ids import first_id_at
 from foliot.domain.job import Gate
 from foliot.domain.operation import OperationKind, OperationState
 from foliot.domain.outcome import Ending
 from foliot.domain.states import State
 from foliot.store.statements import SQL
+from operating import operator, settle_down
 from plans import explain
 from world import World
 
@@ -74,7 +75,7 @@ async def test_more_runs_under_way_than_allowed_cannot_be_written(world: World):
 async def test_a_round_reads_what_is_under_way_and_not_what_is_done_or_to_come(world: World, statistics: str):
     await world.sql("ALTER TABLE operation_item SET (autovacuum_enabled = off)")
     operation = await begin(world, await world.job_id(every="PT1S"), until=FIRST.replace(hour=5), concurrency=20)
-    async with backfiller(world) as duty:
+    async with operator(world) as duty:
         await settle_down(duty)
         line = duty._line
         await world.sql("UPDATE operation_item SET run = -1, state = 4 WHERE at > $1", FIRST.replace(hour=1))

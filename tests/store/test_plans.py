@@ -105,6 +105,14 @@ async def test_a_claim_pops_the_head_of_the_order(line: Line):
     assert plan.rows_read("run") <= 3 * BATCH
 
 
+async def test_a_claim_that_waits_reads_no_more_than_the_end_of_an_index_with_each_look(line: Line):
+    beyond = RUNS * 16384
+    for _ in range(2):  # the session learns of the tables
+        arguments = (1, next(_NUMBERS), [1, 2], [beyond, beyond], BATCH, [BATCH, BATCH], timedelta())
+        plan = await explain(line, "claim_when_ready", *arguments)
+    assert plan.pages_read < 30
+
+
 SOME = list(range(0, 256, 3))
 FLOOR: dict[str, list[Any]] = {"due_runs": [], "due_timers": [None]}
 """What a statement is told besides of where to begin."""

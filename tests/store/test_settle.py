@@ -89,7 +89,7 @@ async def test_a_snooze_waits_without_spending_an_attempt_and_comes_back_near_th
     (run,) = await world.submit()
     worker = await world.worker()
     for _ in range(3):
-        assert await worker.conclude(await worker.claim(), Outcome.snoozed(timedelta(seconds=1), "not yet")) == 1
+        assert await worker.conclude(await worker.claim(), Outcome.snoozed(timedelta(seconds=30), "not yet")) == 1
         (row,) = await world.sql("SELECT state, attempt, due_at > now() AS waits FROM run WHERE id = $1", run)
         assert tuple(row) == (State.SCHEDULED, 0, True)
         (first,) = await world.submit()

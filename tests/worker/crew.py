@@ -21,6 +21,12 @@ from worker.making import PATIENCE
 Function = Callable[[Context, Any], Any]
 
 
+async def noop(ctx: Context, payload: Any) -> None:
+    """Does nothing, unless it is asked to fail."""
+    if payload == "fail":
+        raise ValueError("as asked")
+
+
 class Crew:
     """Starts workers as `foliot worker` does, and stops them."""
 

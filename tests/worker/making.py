@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
@@ -11,9 +11,9 @@ from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import Load, Standing
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Assignment, Executor
+from world import PATIENCE
 
 NOW = datetime(2026, 11, 15, 20, 16, 25, tzinfo=UTC)
-PATIENCE = 10.0
 _NUMBERS = itertools.count(1)
 
 
@@ -71,6 +71,7 @@ class MemoryCarrier:
         self.forgotten: list[int] = []
         self.asked: list[int] = []
         self.numbers: list[int] = []
+        self.patience: list[timedelta] = []
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
         self.beats = 0
@@ -88,9 +89,16 @@ class MemoryCarrier:
             raise self.broken
 
     async def claim(
-        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+        self,
+        number: int,
+        lanes: Sequence[int],
+        marks: Sequence[int],
+        most: int,
+        portions: Sequence[int],
+        patience: timedelta = timedelta(),
     ) -> list[Claimed]:
         self._reach()
+        self.patience.append(patience)
         self.asked.append(most)
         self.numbers.append(number)
         taken, self.runs = self.runs[:most], self.runs[most:]

@@ -12,18 +12,17 @@ from foliot.worker.alone import Alone
 from foliot.worker.child.nursery import Nursery, open_nursery
 from worker.making import assignment, function_spec
 
-LEASE = 2.0
 ANSWER = "answer:"
 
 
-async def renew(nursery: Nursery) -> None:
+async def renew(nursery: Nursery, lease: float) -> None:
     while True:
-        nursery.hold(steady() + LEASE)
-        await asyncio.sleep(LEASE / 10)
+        nursery.hold(steady() + lease)
+        await asyncio.sleep(lease / 10)
 
 
-async def main(place: str) -> None:
-    async with open_nursery(silence=timedelta(seconds=LEASE / 2)) as nursery, background(renew(nursery)):
+async def main(place: str, lease: float) -> None:
+    async with open_nursery(silence=timedelta(seconds=lease / 2)) as nursery, background(renew(nursery, lease)):
         alone = Alone(nursery, "worker.captive:worker", spare=False)
         payload = msgspec.json.encode({"place": place, "mood": "deaf"})
         answer = await alone.isolated(assignment(function_spec("hang"), payload=payload))
@@ -33,4 +32,4 @@ async def main(place: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1], float(sys.argv[2])))

@@ -145,6 +145,7 @@ async def test_a_claim_that_arrives_when_its_worker_has_gone_on_is_found(world: 
     (known,) = await claim(carrier)
     (second,) = await world.submit()
     await dispatch.claim(late, WORKER, 2, carrier.lanes, [0], 10)  # sent before, given up, and here now
+    await carrier.beat(AT_REST)
     (found,) = await carrier.strays([known.fence])
     assert (known.id, found.id) == (first, second)
     assert await carrier.specs([found.spec])

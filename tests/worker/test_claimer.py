@@ -1,6 +1,8 @@
 """The claimer: takes as much as its handlers will soon use up, and gives back what it cannot run."""
 
 import asyncio
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,18 @@ async def test_slow_handlers_never_have_more_in_hand_than_run_at_once():
     await eventually(lambda: not station.runner.going)
 
 
+async def test_a_claim_waits_only_where_the_last_one_left_nothing():
+    gate, patience = Gate(), timedelta(milliseconds=20)
+    station = Station([claimed() for _ in range(15)], gate.executor, concurrency=10)
+    gate.opened.set()
+    for _ in range(3):
+        await station.claimer.run_once(patience)
+        await eventually(lambda: not station.runner.going and not station.runner.waiting)
+        await station.settler.run_once()
+    assert [most > taken for most, taken in zip(station.carrier.asked, (10, 5, 0), strict=True)] == [False, True, True]
+    assert station.carrier.patience == [timedelta(), timedelta(), patience]
+
+
 async def test_quick_handlers_get_more_ahead_but_never_without_bound():
     async def succeed(_: Assignment) -> None:
         await asyncio.sleep(0)
@@ -56,6 +70,29 @@ async def test_quick_handlers_get_more_ahead_but_never_without_bound():
     while not station.settler.empty:
         await station.settler.run_once()
     assert len({each.run.id for each in station.carrier.settled}) == 5_000
+
+
+async def test_nobody_asks_for_few_while_many_wait_already():
+    """A claim for few costs as much as one for many."""
+
+    async def succeed(_: Assignment) -> None:
+        await asyncio.sleep(0)
+
+    station = Station([claimed() for _ in range(5_000)], succeed)
+    asked: list[tuple[int, int]] = []
+
+    async def claim(number: int, lanes: list[int], marks: list[int], most: int, *others: Any) -> list[Claimed]:
+        asked.append((most, station.runner.going + station.runner.waiting - 10))
+        return await MemoryCarrier.claim(station.carrier, number, lanes, marks, most, *others)
+
+    station.carrier.claim = claim
+    async with asyncio.timeout(PATIENCE):
+        while station.carrier.runs:
+            await station.claimer.run_once()
+            await asyncio.sleep(0)
+    assert all(most >= queued for most, queued in asked)
+    assert any(queued > 0 for _, queued in asked)
+    await eventually(lambda: not station.runner.going)
 
 
 async def test_more_handlers_at_once_than_are_usually_in_hand_are_all_kept_busy():

@@ -13,10 +13,11 @@ from foliot.domain.states import Event, State
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import Load
 from foliot.worker.executor import Assignment, Executor
+from foliot.worker.lineup import Waiting
 from foliot.worker.process import LeaseLost, WorkerOptions, WorkerProcess
 from foliot.worker.runner import Runner
 from foliot.worker.starts import Starts
-from worker.making import PATIENCE, Gate, MemoryCarrier, claimed, eventually, function_spec
+from worker.making import PATIENCE, Gate, MemoryCarrier, claimed, event, eventually, function_spec
 
 ONCE = {"delivery": "atMostOnce", "max_retries": 0}
 STOP = {"on_disconnect": "stop"}
@@ -35,7 +36,7 @@ class Bench:
 
     def add(self, executor: Executor, **policy: Any) -> Claimed:
         run = claimed()
-        self.runner.add(run, function_spec(**policy), "report", executor)
+        self.runner.add([Waiting(run, function_spec(**policy), "report", executor)])
         return run
 
     async def told(self) -> list[tuple[int, Ending]]:
@@ -157,6 +158,7 @@ async def test_a_worker_that_is_cut_off_stops_what_must_not_outlive_its_lease_an
     gate = Gate()
     stop, finish = bench.add(gate.executor, **STOP), bench.add(gate.executor)
     once = bench.add(gate.executor, **ONCE, **STOP)
+    await event(bench.runner.something_to_mark)
     await bench.starts.run_once()
     await eventually(lambda: len(gate.begun) == 3)
     bench.runner.hold_until(12.0)

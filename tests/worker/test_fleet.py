@@ -18,7 +18,7 @@ from foliot.worker import claimer as claimer_module
 from worker.crew import Crew
 from worker.making import Gate, claimed, event, eventually
 from worker.test_claimer import Station
-from world import World
+from world import PATIENCE, World
 
 OFTEN = timedelta(milliseconds=10)
 LANE = frozenset({1})
@@ -103,7 +103,7 @@ async def test_a_drained_worker_takes_nothing_more_and_leaves_when_what_it_runs_
         (second,) = await world.submit()
         assert not hired.task.done()  # however long it takes: the grace period is for those that are told to stop
         may_end.set()
-        await asyncio.wait_for(hired.task, 10)
+        await asyncio.wait_for(hired.task, PATIENCE)
     assert await world.value("SELECT run FROM history") == first
     assert await world.value("SELECT run FROM ready WHERE lane > 0") == second
     assert await world.value("SELECT state FROM worker WHERE id = $1", hired.id) == 2

@@ -104,12 +104,12 @@ async def test_an_address_is_called_and_a_time_out_is_told(world: World, crew: C
         return web.Response()
 
     async with crew.work({}):
-        spec = Spec(handler=call(await serve(hang)).handler, timeout=timedelta(milliseconds=100), max_retries=0)
+        spec = Spec(handler=call(await serve(hang)).handler, timeout=timedelta(seconds=1), max_retries=0)
         (run,) = await world.submit(1, spec)
         await event(called)
         await over(world, 1)
     view = await world.insights.attempts(world.tenant, run=run, limit=5, cursor=None)
-    assert [(each.status, each.error_message) for each in view.items] == [("timed_out", "timed out after 0.1 s")]
+    assert [(each.status, each.error_message) for each in view.items] == [("timed_out", "timed out after 1 s")]
 
 
 async def test_no_handler_can_stop_the_worker(world: World, crew: Crew):

@@ -52,6 +52,7 @@ async def test_fifty_workers_use_no_connection_more_than_none_and_run_everything
         ran[encode("run", assignment.run.id)] += 1
 
     async with through_http(world) as new, fleet(new, execute, WORKERS, concurrency=10):
+        await eventually(lambda: len(world.gateway._claims._polls) == WORKERS)
         ids = await world.submit(500)
         await world.until("SELECT count(*) >= $1 FROM history", 500)
         connections = await world.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
@@ -59,7 +60,7 @@ async def test_fifty_workers_use_no_connection_more_than_none_and_run_everything
         assert await world.value("SELECT count(*) FROM worker WHERE state = 0") == WORKERS
     assert ran == Counter(encode("run", number) for number in ids)
     assert await world.value("SELECT count(DISTINCT run) FROM history") == 500
-    assert await world.value("SELECT count(DISTINCT worker) FROM history") > WORKERS / 2
+    assert await world.value("SELECT count(DISTINCT worker) FROM history") == WORKERS
     assert await world.count("run") == await world.count("claim") == 0
     assert await world.value("SELECT count(*) FROM worker WHERE state = 2") == WORKERS
 
@@ -108,3 +109,17 @@ async def test_a_claim_that_waits_asks_anew_when_a_queue_is_paused_or_resumed(wo
             assert not poll.done()
             await carrier.beat(AT_REST)
             assert await asyncio.wait_for(poll, PATIENCE) == []
+
+
+async def test_a_claim_that_waits_is_told_that_somebody_drains_its_worker(world: World):
+    heard = asyncio.Event()
+    async with through_http(world) as new:
+        carrier = new(7)
+        lanes = list(await carrier.register(["default"], ["fn:noop"]))
+        await carrier.listen(heard.set, heard.set)
+        poll = asyncio.ensure_future(carrier.claim(1, lanes, [0], 1, [1]))
+        await eventually(lambda: world.gateway._claims._polls)
+        await world.fleet.drain(7)
+        world.gateway.hear()
+        assert await asyncio.wait_for(poll, PATIENCE) == []
+        assert heard.is_set()

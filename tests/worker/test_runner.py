@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,8 @@ from foliot.domain.states import Event
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
 from foliot.worker.executor import Assignment, Executor
-from foliot.worker.runner import ALONE_AT_ONCE, Runner
+from foliot.worker.lineup import ALONE_AT_ONCE, Waiting
+from foliot.worker.runner import Runner
 from worker.making import PATIENCE, Gate, claimed, event, eventually, function_spec
 
 Handler = Callable[[Assignment], Awaitable[Failure | None]]
@@ -29,7 +31,11 @@ class Bench:
 
     def add(self, executor: Executor, run: Claimed | None = None, *, alone: bool = False, **policy: Any) -> Claimed:
         run = run or claimed()
-        self.runner.add(run, function_spec(**policy), "report", executor, alone=alone)
+        waiting = Waiting(run, function_spec(**policy), "report", executor)
+        if alone:
+            self.runner.add_suspect(waiting)
+        else:
+            self.runner.add([waiting])
         self._mark()
         return run
 
@@ -209,8 +215,19 @@ async def test_what_is_past_its_deadline_is_stopped_and_tried_again(bench: Bench
     assert told.outcome.error == "timed out after 5 s"
 
 
+async def test_time_that_passes_before_the_first_step_does_not_count(bench: Bench):
+    gate = Gate()
+    bench.add(gate.executor, timeout=timedelta(seconds=5))
+    bench.pass_time(timedelta(seconds=6))
+    await eventually(lambda: gate.begun)
+    bench.pass_time(timedelta(seconds=4))
+    gate.opened.set()
+    await bench.idle()
+    assert [each.outcome.ending for each in bench.ended] == [Ending.COMPLETED]
+
+
 async def test_what_is_stopped_before_its_first_step_is_told_like_any(bench: Bench):
-    bench.add(Gate().executor, timeout=timedelta(seconds=5))
+    bench.add(Gate().executor, claimed(attempt=1, deaths=1), timeout=timedelta(seconds=5))
     bench.pass_time(timedelta(seconds=6))
     await bench.idle()
     assert [each.outcome.ending for each in bench.ended] == [Ending.TIMED_OUT]
@@ -274,6 +291,7 @@ async def test_a_handler_that_cancels_itself_has_failed(bench: Bench):
 async def test_only_what_goes_on_for_a_blink_is_noted_and_once(bench: Bench):
     gate = Gate()
     run = bench.add(gate.executor)
+    await eventually(lambda: bench.runner.going)
     assert bench.runner.look() == []
     assert [noted.id for noted, _ in bench.pass_time(timedelta(seconds=1))] == [run.id]
     assert bench.pass_time(timedelta(seconds=2)) == []
@@ -361,3 +379,102 @@ async def test_a_wall_clock_that_is_set_forward_times_nothing_out(bench: Bench, 
     gate.opened.set()
     await bench.idle()
     assert [told.outcome.event for told in bench.ended] == [Event.SUCCEEDED]
+
+
+async def test_each_is_stopped_at_its_own_deadline_whatever_began_before_it(bench: Bench):
+    gate = Gate()
+    patient, quick = bench.add(gate.executor, timeout=timedelta(minutes=1)), None
+    quick = bench.add(gate.executor, timeout=timedelta(seconds=1))
+    await eventually(lambda: bench.runner.going == 2)
+    bench.pass_time(timedelta(seconds=2))
+    await eventually(lambda: bench.ended)
+    assert [(each.run.id, each.outcome.ending) for each in bench.ended] == [(quick.id, Ending.TIMED_OUT)]
+    bench.pass_time(timedelta(seconds=50))
+    assert len(bench.ended) == 1
+    gate.opened.set()
+    await bench.idle()
+    assert bench.ended[1].run.id == patient.id
+
+
+# Handlers that wait for nothing
+
+
+async def test_a_handler_that_waits_has_a_task_of_its_own_and_nobody_waits_for_it(bench: Bench):
+    tasks, gate = {}, Gate()
+
+    async def wait(assignment: Assignment) -> None:
+        tasks[assignment.run.id] = asyncio.current_task()
+        await gate.opened.wait()
+        assert tasks[assignment.run.id] is asyncio.current_task()
+
+    async def quick(assignment: Assignment) -> None:
+        tasks[assignment.run.id] = asyncio.current_task()
+
+    waits = [bench.add(wait).id for _ in range(3)]
+    quicks = [bench.add(quick).id for _ in range(3)]
+    await eventually(lambda: len(bench.ended) == 3)
+    assert [each.run.id for each in bench.ended] == quicks
+    assert len({tasks[run] for run in waits}) == 3
+    assert not {tasks[run] for run in waits} & {tasks[run] for run in quicks}
+    gate.opened.set()
+    await bench.idle()
+
+
+async def test_what_a_handler_leaves_in_its_context_is_not_seen_by_the_next(bench: Bench):
+    variable, seen = ContextVar("variable", default="clean"), []
+
+    async def leave(_: Assignment) -> None:
+        seen.append(variable.get())
+        variable.set("soiled")
+
+    async def leave_later(assignment: Assignment) -> None:
+        await asyncio.sleep(0)
+        await leave(assignment)
+
+    for executor in (leave, leave, leave_later, leave, leave_later, leave):
+        bench.add(executor)
+    await bench.idle()
+    assert seen == ["clean"] * 6
+
+
+async def test_a_handler_that_asks_for_its_own_end_and_does_not_wait_for_it_ends_nobody_else(bench: Bench):
+    async def cancel(_: Assignment) -> None:
+        asyncio.current_task().cancel()
+
+    async def wait(_: Assignment) -> None:
+        await asyncio.sleep(0)
+
+    for executor in (cancel, wait, cancel, wait):
+        bench.add(executor)
+    await bench.idle()
+    assert [each.outcome.event for each in bench.ended] == [Event.SUCCEEDED] * 4
+
+
+async def test_quick_handlers_let_others_have_their_turn(bench: Bench):
+    """However many follow each other: else no heartbeat would get through."""
+    order = []
+
+    async def take(_: Assignment) -> None:
+        order.append("handler")
+        bench._passed += 0.0015
+
+    for _ in range(6):
+        bench.add(take)
+    while len(bench.ended) < 6:
+        await asyncio.sleep(0)
+        order.append("other")
+    assert "".join(each[0] for each in order) == "hhohhohho"
+
+
+async def test_nothing_begins_once_the_lease_has_ended_in_the_middle_of_a_turn(bench: Bench):
+    async def take(_: Assignment) -> None:
+        bench._passed += 1
+
+    bench.runner.hold_until(2.5)
+    for _ in range(5):
+        bench.add(take)
+    await eventually(lambda: len(bench.ended) == 3)
+    assert bench.runner.waiting == 2
+    bench.runner.hold_until(100)
+    await bench.idle()
+    assert len(bench.ended) == 5

@@ -11,7 +11,7 @@ from foliot.kit import telemetry
 from foliot.store.dispatch import Settlement
 from foliot.worker.process import WorkerOptions, WorkerProcess
 from foliot.worker.settler import LARGEST_BATCH, TRY_AGAIN, Settler
-from worker.making import NOW, MemoryCarrier, claimed
+from worker.making import NOW, PATIENCE, MemoryCarrier, claimed
 
 
 def ended(count: int = 1, fence: int = 7) -> list[Settlement]:
@@ -120,7 +120,7 @@ async def test_drained_means_on_record_and_forgotten(desk: Desk):
     await asyncio.sleep(0)
     assert not waiting.done()
     await desk.settler.run_once()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, PATIENCE)
 
 
 class RefusedError(Exception):

@@ -18,6 +18,7 @@ from foliot.store import fleet
 from foliot.store.dispatch import Settlement
 from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Assignment, Executor
+from foliot.worker.lineup import Waiting
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
@@ -72,7 +73,7 @@ async def test_a_marked_run_begins_when_the_database_knows_and_only_if_it_is_sti
     ours, theirs = claimed(deaths=mark), claimed(deaths=mark)
     carrier.lost.add(theirs.id)
     for run in (ours, theirs):
-        runner.add(run, function_spec(), "report", gate.executor)
+        runner.add([Waiting(run, function_spec(), "report", gate.executor)])
     assert await Starts(carrier, runner).run_once() == 2  # one statement for both
     await eventually(lambda: gate.begun)
     assert gate.begun == [ours.id]

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -19,6 +18,7 @@ from foliot.domain.outcome import Failure
 from foliot.domain.retry import LONGEST_RETRY_AFTER
 from foliot.domain.spec import Spec
 from foliot.worker.web import LARGEST_RESPONSE, _retry_after, http_executor, open_session
+from kit.launching import deaf_port
 from worker.conftest import Serve
 from worker.making import PATIENCE, assignment, call
 
@@ -165,10 +165,9 @@ def test_a_retry_after_of_thousands_of_digits_is_a_day():
 
 
 async def test_nobody_there_may_be_tried_again(session: aiohttp.ClientSession):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
-    failure = await attempt(session, call(url))
+    with deaf_port() as port:
+        url = f"http://127.0.0.1:{port}/"
+        failure = await attempt(session, call(url))
     assert failure is not None
     assert url in failure.error
     assert not failure.permanent

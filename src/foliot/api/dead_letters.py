@@ -2,8 +2,8 @@
 
 import msgspec
 
-from foliot.api.jobs import Limit
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit
 from foliot.api.runs import run_id
 from foliot.services.dead_letters import whole_letter
 from foliot.wire.letters import (

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import structlog
+from prometheus_client import Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -25,11 +26,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
+    observed: dict[int, Histogram] = {}
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
         response = await _answer(request)
-        telemetry.REQUESTS.labels(operation.name, response.status_code).observe(time.perf_counter() - started)
+        if (taken := observed.get(response.status_code)) is None:
+            taken = observed[response.status_code] = telemetry.REQUESTS.labels(operation.name, response.status_code)
+        taken.observe(time.perf_counter() - started)
         return response
 
     async def _answer(request: Request) -> Response:
@@ -38,15 +42,16 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
             if owner is None:
                 return problems.unauthorised()
             raw = await _read(request, operation)
+            key, path = _key(request, operation), request.scope["path"]
             call = Call(
                 tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
                 services=services,
                 path=request.path_params,
-                query=read_query(request.query_params, operation.query),
+                query=read_query(request, operation.query),
                 body=None if decoder is None else _body(request, raw, decoder, operation),
                 raw=raw,
-                key=_key(request, operation),
-                fingerprint=fingerprint(request.method, request.url.path, raw),
+                key=key,
+                fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
             )
             return _render(await operation.handler(call), operation)

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from foliot.api.jobs import Limit, PageQuery
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit, PageQuery
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode
 from foliot.wire.fleet import QueueView, WorkerView

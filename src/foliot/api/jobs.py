@@ -2,28 +2,27 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit, PageQuery
+from foliot.api.patch import merged
 from foliot.api.reading import LARGE
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import parse_priority
 from foliot.domain.ids import decode, encode
 from foliot.domain.job import Draft
-from foliot.services.insights import body_of, draft_again, job_view
+from foliot.services.insights import draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
 from foliot.store.submission import NewRun
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
-from foliot.wire.timing import REPLACES, TAKES_ALONG, camel, implied
 from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
 
-Limit = Annotated[int, Meta(ge=1, le=500)]
 Done = TypeVar("Done")
 
 
@@ -32,11 +31,6 @@ class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     name: str | None = None
     label: str | None = None
     schedule_type: str | None = None
-    limit: Limit = 50
-    cursor: str | None = None
-
-
-class PageQuery(msgspec.Struct, forbid_unknown_fields=True):
     limit: Limit = 50
     cursor: str | None = None
 
@@ -175,37 +169,6 @@ async def _by_hand(call: Call, row: JobRow) -> NewRun:
     ref = await call.services.specs.intern(call.tenant.id, spec)
     due, delay = start_of(body)
     return NewRun(ref, payload, job=row.id, due=due, delay=delay)
-
-
-def merged(row: JobRow, patch: bytes) -> JobBody:
-    """A job with changes laid over it: a field given replaces the job's own, null takes it away."""
-    changes = msgspec.json.decode(patch, type=dict[str, msgspec.Raw])
-    if "key" in changes:
-        raise InvalidField("key", "a job's key cannot be changed", "create another job")
-    body = body_of(row)
-    for name, value in changes.items():
-        if _is_given(value) or name in body:
-            for other in (REPLACES if _is_given(value) else TAKES_ALONG).get(name, ()):
-                body.pop(other, None)
-            for other in _said_by(name, value, body):
-                body.pop(other, None)
-    body.update(changes)
-    whole = {name: value for name, value in body.items() if name == "payload" or _is_given(value)}
-    return msgspec.json.decode(msgspec.json.encode(whole), type=JobBody)
-
-
-def _said_by(name: str, value: msgspec.Raw, body: dict[str, Any]) -> list[str]:
-    """Fields of the job that a new recurrence speaks about itself: `R5/…`, COUNT, UNTIL."""
-    if name not in {"every", "rrule"} or not _is_given(value):
-        return []
-    written = msgspec.json.decode(value)
-    if not isinstance(written, str):
-        return []
-    return [camel(each) for each in implied({name: written, "timezone": body.get("timezone")})]
-
-
-def _is_given(value: Any) -> bool:
-    return not isinstance(value, msgspec.Raw) or bytes(value) != b"null"
 
 
 OPERATIONS = (

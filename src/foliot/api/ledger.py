@@ -2,8 +2,9 @@
 
 import msgspec
 
-from foliot.api.jobs import Limit, job_id
+from foliot.api.jobs import job_id
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit
 from foliot.wire.timing import Instant, check_instant
 from foliot.wire.views import GapView, OccurrenceView, Page
 

@@ -56,6 +56,7 @@ class Call(NamedTuple):
     key: str | None
     """The Idempotency-Key header."""
     fingerprint: bytes
+    """Of a call with a key; empty without."""
     gone: Callable[[], Awaitable[None]]
     """Returns when the caller has hung up."""
 
@@ -92,6 +93,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def route(self) -> str:
         """The path as the router wants it: keys may contain slashes, ids never do."""
         return self.path.replace("{key}", "{key:path}")
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its address is always the same."""
+        return "{" not in self.path
 
     def __post_init__(self) -> None:
         if not self.scope:

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from foliot.api.jobs import Limit, job_id
+from foliot.api.jobs import job_id
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode
 from foliot.wire.filters import named_job

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from foliot.api.jobs import Limit, PageQuery, run_key
+from foliot.api.jobs import run_key
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit, PageQuery
 from foliot.api.reading import LARGE
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from foliot.api.jobs import job_of, merged
+from foliot.api.jobs import job_of
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.patch import merged
 from foliot.domain.cron import USUAL, Dst
 from foliot.domain.errors import InvalidField
 from foliot.domain.job import Draft

@@ -49,6 +49,7 @@ OPERATIONS = (
         handler=claim,
         body=ClaimBody,
         result=ClaimAnswer,
+        largest_body=LARGE,
     ),
     Operation(
         name="settleWork",

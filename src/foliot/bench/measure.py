@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from foliot.bench.bed import Bed
+from foliot.bench.commits import two_commits
 from foliot.bench.produce import TENANTS, tenant_name
 from foliot.bench.sections import FULL, REPEATS, Say
 from foliot.bench.together import run_together
@@ -67,9 +68,10 @@ class Bench:
             results["sustainedSeconds"] = self._sustained
             results["busy"] = {name: statistics.median(each[name] for each in self._busy) for name in self._busy[0]}
         if "latency" in sections:
-            repeats = [await self._latency() for _ in range(REPEATS)]
-            results["latencyMs"] = {name: statistics.median(each[name] for each in repeats) for name in repeats[0]}
-            results["repeats"]["latency"] = repeats
+            pairs = [(await self._latency(), await self._two_commits()) for _ in range(REPEATS)]
+            for place, (title, name) in enumerate((("latencyMs", "latency"), ("twoCommitsMs", "twoCommits"))):
+                results["repeats"][name] = [pair[place] for pair in pairs]
+                results[title] = medians(results["repeats"][name])
         if "lateness" in sections:
             results["latenessMs"] = await self._lateness()
         results["runsSubmitted"], results["historyRows"] = self.submitted, self.recorded
@@ -154,12 +156,13 @@ class Bench:
         await self._bed.wipe()
         self._bed.notes.unlink(missing_ok=True)
         async with self._bed.process("worker", APP):
-            made = await self._bed.tool("foliot.bench.produce", "trickle", 2, RATE)  # the first ones meet cold caches
-            await self._bed.until_noted(made["made"])
-            self._bed.notes.unlink()
+            await self._bed.until_workers()
             made = await self._bed.tool("foliot.bench.produce", "trickle", max(self._seconds, 2), RATE)
             await self._bed.until_noted(made["made"])
-        return percentiles([began - sent for sent, _, began in self._bed.noted()], 50, 95, 99)
+        return percentiles([began - sent for sent, _, began in self._bed.noted() if sent >= made["warm"]], 50, 95, 99)
+
+    async def _two_commits(self) -> dict[str, float]:
+        return percentiles(await two_commits(self._bed.dsn, max(self._seconds / 2, 1), RATE), 50, 95, 99)
 
     async def _lateness(self) -> dict[str, float]:
         """From the instant to the first line of the handler, for many cron jobs of one second."""
@@ -257,6 +260,10 @@ def compare(mine: list[float], theirs: dict[Setting, list[float]]) -> Rates:
         },
         "repeats": {"foliot": list(map(round, mine)), "floor": list(map(round, floor))},
     }
+
+
+def medians(repeats: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(each[name] for each in repeats) for name in repeats[0]}
 
 
 def percentiles(seconds: list[float], *wanted: int) -> dict[str, float]:

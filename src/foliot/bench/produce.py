@@ -26,6 +26,8 @@ BATCH: Final = 1_000
 MOST_WAITING: Final = 30_000
 CALLS: Final = 100
 """A second, of a producer that keeps a pace."""
+WARM_UP: Final = 2.0
+"""Seconds in which a trickle opens its connections, and the worker meets cold caches."""
 PAYLOAD: Final = msgspec.json.encode({"user": 123, "template": "welcome", "note": "y" * 58})
 
 
@@ -98,16 +100,16 @@ async def pace(database: Database, seconds: float, rate: float) -> dict[str, Any
 
 
 async def trickle(database: Database, seconds: float, rate: float) -> dict[str, Any]:
-    """Hand in single runs at an even pace, each with the instant of its call."""
+    """Hand in single runs at an even pace, each with the instant of its call; tells when it had warmed up."""
     refs, made = cycle(await specs_of(database, "note")), 0
     async with submitter(database) as accepting, asyncio.TaskGroup() as group:
-        began = time.monotonic()
-        while (late := time.monotonic() - began) < seconds:
+        began, warm = time.monotonic(), time.time() + WARM_UP
+        while (late := time.monotonic() - began) < WARM_UP + seconds:
             await asyncio.sleep(max(0.0, made / rate - late))
             payload = msgspec.json.encode({"sent": time.time(), "note": "y" * 70})
             group.create_task(accepting.submit([NewRun(next(refs), payload)]))
             made += 1
-    return {"made": made}
+    return {"made": made, "warm": warm}
 
 
 async def _waiting(database: Database) -> int:

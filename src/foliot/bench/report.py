@@ -134,7 +134,11 @@ def _course(last: dict[str, Any]) -> list[str]:
 
 def _rest(results: dict[str, Any]) -> list[str]:
     lines = []
-    titles = {"latencyMs": "Start latency at 200/s, commit included", "latenessMs": "10,000 cron jobs of one second"}
+    titles = {
+        "latencyMs": "Start latency at 200/s, commit included",
+        "twoCommitsMs": "Two bare commits, one after the other",
+        "latenessMs": "10,000 cron jobs of one second",
+    }
     for name, title in titles.items():
         if name in results:
             lines.append(f"- {title}: " + ", ".join(f"{which} {value:g} ms" for which, value in results[name].items()))

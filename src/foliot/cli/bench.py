@@ -130,7 +130,12 @@ def _show(results: dict[str, Any]) -> None:
             )
     if "walBytesPerRun" in results:
         say(f"\nWAL          {results['walBytesPerRun']:,} bytes per run")
-    for name, title in (("latencyMs", "start latency at 200/s"), ("latenessMs", "lateness, 10,000 cron jobs")):
+    titles = {
+        "latencyMs": "start latency at 200/s",
+        "twoCommitsMs": "two bare commits, one after the other",
+        "latenessMs": "lateness, 10,000 cron jobs",
+    }
+    for name, title in titles.items():
         if name in results:
             say(f"{title}: " + ", ".join(f"{which} {value:g} ms" for which, value in results[name].items()))
     _show_rows("", rate_rows(results))

@@ -11,7 +11,7 @@ from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
-from foliot.kit.signals import READY
+from foliot.kit.signals import FLEET, READY
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
@@ -53,7 +53,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             gateway,
         )
         app = build(services, Tenants(database), Health(database), Gauges(database))
-        listener = Listener(database, READY, gateway.wake)
+        listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
         async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)

@@ -24,6 +24,7 @@ from foliot.services.insights import draft_again
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.promote import Promoter
+from foliot.services.read_ahead import ReadAhead
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rerank import Reranker
@@ -59,7 +60,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             wake_operator.set()
 
         ready = partial(hints.give, READY)
-        listener = Listener(database, DUE, wake)
+        listener = Listener(database, {DUE: wake})
         # Random at each start: what a process left behind that was killed is never mistaken for its successor's.
         membership = Membership(database, secrets.randbits(63), f"{socket.gethostname()}:{os.getpid()}")
 
@@ -70,8 +71,10 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(listener, stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(membership, stop, asyncio.Event(), wake))
             firer = Firer(database, settings.catch_up_rate, shards=shards)
-            group.create_task(repeat(firer, stop, wake_firer, ready))
-            group.create_task(repeat(Promoter(database, shards), stop, wake_promoter, ready))
+            group.create_task(repeat(firer, stop, wake_firer, ready, apart=firer.apart))
+            group.create_task(repeat(ReadAhead(database, shards), stop, asyncio.Event(), lambda: None))
+            promoter = Promoter(database, shards)
+            group.create_task(repeat(promoter, stop, wake_promoter, ready, apart=promoter.apart))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
@@ -88,9 +91,17 @@ def _recalendar(database: Database, hints: Hints) -> Recalendar:
 
 
 async def repeat(
-    duty: Duty, stop: asyncio.Event, wake: asyncio.Event, found: Callable[[], None], chance: Chance | None = None
+    duty: Duty,
+    stop: asyncio.Event,
+    wake: asyncio.Event,
+    found: Callable[[], None],
+    chance: Chance | None = None,
+    apart: Callable[[], float] = lambda: 0.0,
 ) -> None:
-    """Repeat a duty through any outage until `stop`; `found` is told whenever it found work."""
+    """Repeat a duty through any outage until `stop`; `found` is told whenever it found work.
+
+    `apart`: the seconds from the beginning of a round that found work to that of the next.
+    """
     keep_on: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]] = partial(
         persist, chance=chance or fair(), stop=stop, say=say_trouble
     )
@@ -102,8 +113,11 @@ async def repeat(
     try:
         while not stop.is_set():
             wake.clear()
+            began = asyncio.get_running_loop().time()
             if await keep_on(duty.run_once):
                 found()
+                if (left := began + apart() - asyncio.get_running_loop().time()) > 0:
+                    await any_of(stop, within=timedelta(seconds=left))
             else:
                 await keep_on(rest)
     finally:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -10,7 +10,8 @@ import msgspec
 
 from foliot.domain.errors import InvalidField
 from foliot.domain.eventdays import Repeat, TooLong, parse_repeat, repeat_days
-from foliot.domain.zone import check_zone, first_showing
+from foliot.domain.ics_lines import Line, Trouble, UnreadableError, read_lines
+from foliot.domain.ics_moments import Moment, duration_of, moment_of, moments_of, placed, zone_named, zone_of
 
 LARGEST: Final = 1 << 20
 MOST_EVENTS: Final = 10_000
@@ -24,16 +25,7 @@ _FILE: Final = ["VCALENDAR"]
 _EVENT: Final = ["VCALENDAR", "VEVENT"]
 _LONGEST: Final = timedelta(days=366)
 _DAY: Final = timedelta(days=1)
-_PARAMETER: Final = re.compile(r';([A-Za-z-]+)=("[^"]*"|[^;:,"]*)')
-_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
-_DURATION: Final = re.compile(
-    r"\+?P(?=.)(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?=.)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?", re.ASCII
-)
 _ESCAPED: Final = re.compile(r"\\([\\;,nN])")
-
-Day = date
-Moment = date | datetime
-"""An all-day event's day; a timed event's reading of a wall clock, or instant."""
 
 
 class Closure(NamedTuple):
@@ -49,13 +41,6 @@ class Closure(NamedTuple):
         return not isinstance(self.start, datetime)
 
 
-class Trouble(NamedTuple):
-    """What could not be read."""
-
-    line: int
-    message: str
-
-
 class Imported(NamedTuple):
     closures: list[Closure]
     troubles: list[Trouble]
@@ -65,24 +50,11 @@ class Imported(NamedTuple):
     """The zone that the file names as its own."""
 
 
-class _Line(msgspec.Struct, frozen=True):
-    number: int
-    name: str
-    parameters: dict[str, str]
-    value: str
-
-
-class _UnreadableError(Exception):
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__()
-        self.trouble = Trouble(line, message)
-
-
 class _Event(msgspec.Struct):
     line: int
-    fields: dict[str, list[_Line]]
+    fields: dict[str, list[Line]]
 
-    def one(self, name: str) -> _Line | None:
+    def one(self, name: str) -> Line | None:
         return self.fields[name][0] if name in self.fields else None
 
     @property
@@ -102,7 +74,7 @@ def read_ics(text: str, today: date) -> Imported:
     troubles: list[Trouble] = []
     zone: str | None = None
     events: list[_Event] = []
-    for found in _components(_lines(text, troubles), troubles):
+    for found in _components(read_lines(text, troubles), troubles):
         if isinstance(found, str):
             zone = zone or found
         else:
@@ -125,7 +97,7 @@ def _all_closures(events: list[_Event], today: date, troubles: list[Trouble]) ->
         try:
             closures += list(_closures(event, today, replaced.get(_uid(event), set()), steps))  # all of it, or nothing
             read += 1
-        except _UnreadableError as error:
+        except UnreadableError as error:
             troubles.append(error.trouble)
         if len(closures) > MOST_EVENTS:
             hint = "leave out what repeats daily, or make two calendars"
@@ -133,35 +105,7 @@ def _all_closures(events: list[_Event], today: date, troubles: list[Trouble]) ->
     return closures, read
 
 
-def _lines(text: str, troubles: list[Trouble]) -> Iterator[_Line]:
-    """Logical lines: a line that begins with a blank goes on with the one before."""
-    first, parts = 0, list[str]()
-    for number, line in enumerate([*re.split(r"\r\n|\n|\r", text.removeprefix("\ufeff")), ""], start=1):
-        if line[:1] in {" ", "\t"} and parts:
-            parts.append(line[1:])
-            continue
-        if parts and (whole := "".join(parts)).strip():
-            if read := _line(first, whole):
-                yield read
-            else:
-                troubles.append(Trouble(first, f"is not NAME:VALUE: {whole[:40]!r}"))
-        first, parts = number, [line]
-
-
-def _line(number: int, whole: str) -> _Line | None:
-    name = _NAME.match(whole)
-    if name is None:
-        return None
-    place, parameters = name.end(), dict[str, str]()
-    while match := _PARAMETER.match(whole, place):
-        parameters[match[1].upper()] = match[2].strip('"')
-        place = match.end()
-        while more := re.compile(r',("[^"]*"|[^;:,"]*)').match(whole, place):  # further values of one parameter
-            place = more.end()
-    return _Line(number, name[0].upper(), parameters, whole[place + 1 :]) if whole[place : place + 1] == ":" else None
-
-
-def _components(lines: Iterable[_Line], troubles: list[Trouble]) -> Iterator[_Event | str]:
+def _components(lines: Iterable[Line], troubles: list[Trouble]) -> Iterator[_Event | str]:
     """The events, without what is nested in them; and the name of the file's own zone, if it has one."""
     within: list[str] = []
     event = _Event(0, {})
@@ -187,8 +131,8 @@ def _components(lines: Iterable[_Line], troubles: list[Trouble]) -> Iterator[_Ev
         raise InvalidField("ics", f"ends in the middle of a {within[-1][:40]}", "is the file complete?")
 
 
-def _own_zone(line: _Line, troubles: list[Trouble]) -> Iterator[str]:
-    if (zone := _zone_named(line.value.strip())) is not None:
+def _own_zone(line: Line, troubles: list[Trouble]) -> Iterator[str]:
+    if (zone := zone_named(line.value.strip())) is not None:
         yield zone.key
     else:
         troubles.append(Trouble(line.number, f"unknown time zone {line.value[:64]!r}"))
@@ -197,21 +141,21 @@ def _own_zone(line: _Line, troubles: list[Trouble]) -> Iterator[str]:
 def _closures(event: _Event, today: date, replaced: set[Moment], steps: Iterator[int]) -> Iterator[Closure]:
     start = event.one("DTSTART")
     if start is None:
-        raise _UnreadableError(event.line, "the event has no DTSTART")
-    first = _moment(start)
+        raise UnreadableError(event.line, "the event has no DTSTART")
+    first = moment_of(start)
     length = _length(event, first)
-    zone = _zone(start)
-    left_out = replaced | {each for line in event.fields.get("EXDATE", ()) for each in _moments(line)}
+    zone = zone_of(start)
+    left_out = replaced | {each for line in event.fields.get("EXDATE", ()) for each in moments_of(line)}
     starts = [
         *_starts(event, first, today, steps),
-        *(each for line in event.fields.get("RDATE", ()) for each in _moments(line)),
+        *(each for line in event.fields.get("RDATE", ()) for each in moments_of(line)),
     ]
     for each in dict.fromkeys(starts):
-        if each in left_out or _placed(each, zone) in left_out:
+        if each in left_out or placed(each, zone) in left_out:
             continue
         if type(each) is not type(first):
-            raise _UnreadableError(event.fields["RDATE"][0].number, "the RDATE is of another kind than DTSTART")
-        yield Closure(_placed(each, zone), _placed(each + length, zone), event.name)
+            raise UnreadableError(event.fields["RDATE"][0].number, "the RDATE is of another kind than DTSTART")
+        yield Closure(placed(each, zone), placed(each + length, zone), event.name)
 
 
 def _starts(event: _Event, first: Moment, today: date, steps: Iterator[int]) -> Iterator[Moment]:
@@ -220,21 +164,21 @@ def _starts(event: _Event, first: Moment, today: date, steps: Iterator[int]) -> 
         yield first
         return
     if len(rules) > 1:
-        raise _UnreadableError(rules[1].number, "a second RRULE")
+        raise UnreadableError(rules[1].number, "a second RRULE")
     if rule := event.one("EXRULE"):
-        raise _UnreadableError(rule.number, "EXRULE is not understood")
+        raise UnreadableError(rule.number, "EXRULE is not understood")
     day = first.date() if isinstance(first, datetime) else first
     try:
         repeat = parse_repeat(rules[0].value)
         for each in repeat_days(repeat, day, (today - BEHIND, today + AHEAD), steps):
             start = datetime.combine(each, first.timetz()) if isinstance(first, datetime) else each
-            if _is_over(repeat, start, _zone(event.fields["DTSTART"][0])):
+            if _is_over(repeat, start, zone_of(event.fields["DTSTART"][0])):
                 return
             if each >= today - BEHIND:
                 yield start
     except (InvalidField, TooLong) as error:
         message = error.message if isinstance(error, InvalidField) else str(error)
-        raise _UnreadableError(rules[0].number, message) from None
+        raise UnreadableError(rules[0].number, message) from None
 
 
 def _is_over(repeat: Repeat, start: Moment, zone: ZoneInfo | None) -> bool:
@@ -242,7 +186,7 @@ def _is_over(repeat: Repeat, start: Moment, zone: ZoneInfo | None) -> bool:
     until = repeat.until_instant
     if until is None or not isinstance(start, datetime):
         return False
-    at = _placed(start, zone)
+    at = placed(start, zone)
     if not isinstance(at, datetime):
         return False
     return at > until if at.tzinfo is not None else at > until.replace(tzinfo=None)
@@ -254,89 +198,30 @@ def _length(event: _Event, first: Moment) -> timedelta:
         length = _between(first, end, event)
         line = end.number
     elif duration is not None:
-        length, line = _duration(duration), duration.number
+        length, line = duration_of(duration), duration.number
     else:
         length, line = (timedelta() if isinstance(first, datetime) else _DAY), event.line
     if length <= timedelta():
-        raise _UnreadableError(line, "the event has no length")
+        raise UnreadableError(line, "the event has no length")
     if length > _LONGEST:
-        raise _UnreadableError(line, "the event lasts for longer than a year")
+        raise UnreadableError(line, "the event lasts for longer than a year")
     if not isinstance(first, datetime) and length % _DAY:
-        raise _UnreadableError(line, "an all-day event lasts for whole days")
+        raise UnreadableError(line, "an all-day event lasts for whole days")
     return length
 
 
-def _between(first: Moment, end: _Line, event: _Event) -> timedelta:
-    last = _moment(end)
+def _between(first: Moment, end: Line, event: _Event) -> timedelta:
+    last = moment_of(end)
     if isinstance(first, datetime) and isinstance(last, datetime):
-        start_zone, end_zone = _zone(event.fields["DTSTART"][0]), _zone(end)
+        start_zone, end_zone = zone_of(event.fields["DTSTART"][0]), zone_of(end)
         if start_zone is end_zone and (first.tzinfo is None) == (last.tzinfo is None):
             return last - first
-        begins, ends = _placed(first, start_zone), _placed(last, end_zone)
+        begins, ends = placed(first, start_zone), placed(last, end_zone)
         if isinstance(begins, datetime) and isinstance(ends, datetime) and begins.tzinfo and ends.tzinfo:
             return ends - begins
     elif not isinstance(first, datetime) and not isinstance(last, datetime):
         return last - first
-    raise _UnreadableError(end.number, "DTEND is of another kind than DTSTART")
-
-
-def _duration(line: _Line) -> timedelta:
-    match = _DURATION.fullmatch(line.value.strip().upper())
-    if match is None:
-        raise _UnreadableError(line.number, f"no duration: {line.value[:40]!r}")
-    weeks, days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
-    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-
-
-def _moments(line: _Line) -> list[Moment]:
-    """All values of a line, as instants where its zone makes them so."""
-    values = (msgspec.structs.replace(line, value=value) for value in line.value.split(","))
-    return [_placed(_moment(value), _zone(line)) for value in values]
-
-
-def _moment(line: _Line) -> Moment:
-    """A day, a reading, or an instant in UTC."""
-    text = line.value.strip().upper()
-    kind = line.parameters.get("VALUE", "DATE-TIME" if "T" in text else "DATE").upper()
-    try:
-        if kind == "DATE" and re.fullmatch(r"[0-9]{8}", text):
-            return date(int(text[:4]), int(text[4:6]), int(text[6:]))
-        if kind == "DATE-TIME" and re.fullmatch(r"[0-9]{8}T[0-9]{6}Z?", text):
-            # The 60th second is a leap second; clocks that have none show the 59th for longer.
-            clock = time(int(text[9:11]), int(text[11:13]), min(int(text[13:15]), 59))
-            day = date(int(text[:4]), int(text[4:6]), int(text[6:8]))
-            return datetime.combine(day, clock, tzinfo=UTC if text.endswith("Z") else None)
-    except ValueError:
-        pass
-    raise _UnreadableError(line.number, f"no date that exists: {line.value[:40]!r}")
-
-
-def _zone(line: _Line) -> ZoneInfo | None:
-    name = line.parameters.get("TZID")
-    if name is None:
-        return None
-    zone = _zone_named(name)
-    if zone is None:
-        raise _UnreadableError(line.number, f"unknown time zone {name[:64]!r}")
-    return zone
-
-
-def _zone_named(name: str) -> ZoneInfo | None:
-    """IANA names, also behind a prefix such as `/freeassociation.sourceforge.net/Europe/Berlin`."""
-    parts = name.strip("/").split("/")
-    for some in range(len(parts)):
-        try:
-            return check_zone("/".join(parts[some:]))
-        except InvalidField:
-            continue
-    return None
-
-
-def _placed(moment: Moment, zone: ZoneInfo | None) -> Moment:
-    """A reading in a zone of its own is an instant; without one it is read by the calendar's clock."""
-    if isinstance(moment, datetime) and moment.tzinfo is None and zone is not None:
-        return first_showing(zone, moment)
-    return moment
+    raise UnreadableError(end.number, "DTEND is of another kind than DTSTART")
 
 
 def _uid(event: _Event) -> str:
@@ -350,7 +235,7 @@ def _replaced(events: Iterable[_Event], troubles: list[Trouble]) -> dict[str, se
     for event in events:
         if (line := event.one("RECURRENCE-ID")) is not None:
             try:
-                found.setdefault(_uid(event), set()).update(_moments(line))
-            except _UnreadableError as error:
+                found.setdefault(_uid(event), set()).update(moments_of(line))
+            except UnreadableError as error:
                 troubles.append(error.trouble)
     return found

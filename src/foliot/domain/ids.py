@@ -1,6 +1,7 @@
 """How a 63-bit id carries its time, and how people read it."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -19,8 +20,9 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 # Crockford's letters rise in ASCII, so text sorts like the number; the first of 13 carries only 3 bits.
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = tuple(high + low for high in _LETTERS for low in _LETTERS)
-_SHIFTS: Final = (50, 40, 30, 20, 10, 0)
+_LENGTH: Final = 13
 _BODY: Final = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{12}")
+_BODIES: Final = re.compile(rf"(?:{_BODY.pattern})*+")
 _TO_BASE_32: Final = str.maketrans(_LETTERS, "0123456789abcdefghijklmnopqrstuv")
 
 
@@ -60,8 +62,9 @@ def encode(prefix: str, number: int) -> str:
     """`<prefix>_` and 13 letters; sorts like the number."""
     if not 0 <= number <= HIGHEST:
         raise ValueError(f"an id has 63 bits, {number} has not")
-    pairs = "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
-    return f"{prefix}_{_LETTERS[number >> 60]}{pairs}"
+    high = f"{_LETTERS[number >> 60]}{_PAIRS[number >> 50 & 1023]}{_PAIRS[number >> 40 & 1023]}"
+    middle = f"{_PAIRS[number >> 30 & 1023]}{_PAIRS[number >> 20 & 1023]}"
+    return f"{prefix}_{high}{middle}{_PAIRS[number >> 10 & 1023]}{_PAIRS[number & 1023]}"
 
 
 def decode(prefix: str, text: str) -> int:
@@ -70,3 +73,14 @@ def decode(prefix: str, text: str) -> int:
     if head != f"{prefix}_" or _BODY.fullmatch(body) is None:
         raise InvalidField("id", f"not an id of this kind: {text[:40]!r}", f"ids look like {encode(prefix, 0)}")
     return int(body.translate(_TO_BASE_32), 32)
+
+
+def decode_all(prefix: str, texts: Sequence[str]) -> list[int]:
+    """What `decode` reads from each of these, in a third of the time."""
+    head = f"{prefix}_"
+    first, length = len(head), len(head) + _LENGTH
+    bodies = "".join([text[first:] for text in texts if len(text) == length and text.startswith(head)])
+    if len(bodies) < _LENGTH * len(texts) or _BODIES.fullmatch(bodies) is None:
+        return [decode(prefix, text) for text in texts]  # one of them is not an id: which?
+    digits = bodies.translate(_TO_BASE_32)
+    return [int(digits[place : place + _LENGTH], 32) for place in range(0, len(digits), _LENGTH)]

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 
 
-def share(wants: Sequence[int], most: int) -> list[int]:
+def share(wants: Sequence[int], most: int, together: int = 1) -> list[int]:
     """For each place in the order of ranks, the index of the one who gets the run there; at most `most` places.
 
-    In turns, first come first served: with fewer runs than wanted, nobody who wants more gets less than another.
+    In turns of `together` runs, first come first served: with fewer runs than wanted, nobody who wants more gets less
+    than another, but for one turn.
     """
     if len(wants) == 1:
         return [0] * min(wants[0], most)
     owners: list[int] = []
     left = [(index, want) for index, want in enumerate(wants) if want > 0]
-    turn = 0
     while left and len(owners) < most:
-        owners += [index for index, _ in left]
-        turn += 1
-        left = [(index, want) for index, want in left if want > turn]
+        for index, want in left:
+            owners += [index] * min(want, together)
+        left = [(index, want - together) for index, want in left if want > together]
     return owners[:most]
 
 

@@ -8,11 +8,23 @@ async def any_of(*events: asyncio.Event, within: timedelta | None = None) -> Non
     """Return when one of the events is set, or after `within`."""
     if any(event.is_set() for event in events):
         return
-    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    loop = asyncio.get_running_loop()
+    woken = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    # Each wait is driven by hand to the future on which it stands: a task for each would cost ten times as much, and
+    # a process of five hundred workers does little else.
+    waits = [event.wait() for event in events]
+    timer = None if within is None else loop.call_later(within.total_seconds(), wake)
     try:
-        seconds = None if within is None else within.total_seconds()
-        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.send(None).add_done_callback(wake)
+        await woken
     finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        if timer is not None:
+            timer.cancel()
+        for wait in waits:
+            wait.close()

@@ -84,7 +84,6 @@ class Context:
 
     def __init__(
         self,
-        *,
         run: int,
         job: int | None,
         name: str,

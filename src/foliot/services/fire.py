@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from foliot.domain.floor import Floor
+from foliot.domain.floor import GATHER, Floor
 from foliot.domain.misfire import GRACE, Advance, Reach, advance
 from foliot.domain.schedule import Recurrence, parse_key
 from foliot.domain.shards import EVERYTHING, Look, Rounds
@@ -39,6 +39,9 @@ MOST_ENDINGS: Final = 1_000
 """Different ends of jobs among a schedule's late instants that are looked at one by one."""
 CHUNK: Final = 2_000
 """Runs that one transaction makes: keeps it well under 100 ms, so that edits of the same schedule need not wait."""
+FIRST_CHUNK: Final = 500
+"""Of a large firing: workers begin with these while the others are made. With two thousand at once they stood idle for
+as long as that took, and had all of them to do then."""
 UNPACED: Final = float("inf")
 
 
@@ -58,7 +61,9 @@ class Firer:
         clock: Steady = steady,
     ) -> None:
         """`shards`: those to look after, all if none."""
-        self._line = database.line(hot=False, lock_timeout="300ms")
+        # No commit is waited for. Should one be lost with the server, the instant is open or due again, and nobody has
+        # seen a run of it: a claim is waited for, and is durable only with all that was committed before it.
+        self._line = database.line(hot=False, lock_timeout="300ms", synchronous_commit="off")
         self._ranks = database.line(synchronous_commit="off")
         self._known: dict[str, Recurrence] = {}
         self._calendars = Bodies()
@@ -67,6 +72,7 @@ class Firer:
         self._late_from = 0.0
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
+        self._more = False
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -74,6 +80,7 @@ class Firer:
         Edits are waited for, so that a stream of them cannot starve a schedule, but not for long: one that hangs must
         not hold up the others.
         """
+        self._more = False
         done = await self._sweep(now)
         if (mine := self._rounds.mine()) is None:
             return done
@@ -100,6 +107,10 @@ class Firer:
             self._rounds.sweep_again()
         return done
 
+    def apart(self) -> float:
+        """How far from each other rounds begin that find work, in seconds: not at all while more is left to do."""
+        return 0.0 if self._more else GATHER
+
     async def pause(self, longest: float = 1.0) -> float:
         """Seconds to the next instant, or to the next chunk of what is late; at most `longest`."""
         if (held := self._late_from - asyncio.get_running_loop().time()) > 0:
@@ -115,7 +126,7 @@ class Firer:
 
     async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
         found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
-        return found or await self._catch_up(look, wait=wait)
+        return found if self._more else found + await self._catch_up(look, wait=wait)
 
     async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
         since = self._floor.since(look) if look.overdue is None else None
@@ -129,6 +140,7 @@ class Firer:
             locked = await lock_to_fire(connection, [schedule.id for schedule in due], wait=wait)
             moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked], now)
         self._raise_floor(look, due, moved, now)
+        self._more |= len(due) >= MOST_SCHEDULES
         for schedule, move in moves:
             if schedule.id in moved:
                 telemetry.OCCURRENCES_MISSED.inc(move.missed)
@@ -179,20 +191,24 @@ class Firer:
         return await self._make_runs(look, wait=wait, late=True)
 
     async def _make_runs(self, look: Look = EVERYTHING, *, wait: bool = True, late: bool = False) -> int:
-        found = await open_firings(self._line, self._abreast[late], CHUNK, late=late, look=look)
+        found = await open_firings(
+            self._line, self._abreast[late], CHUNK, first=min(FIRST_CHUNK, CHUNK), late=late, look=look
+        )
         if not found:
             return 0
         firings = _as_many_as_fit(found)
         # Large ones are asked for few at a time: to find the end of its next chunk, each one's members are walked.
         self._abreast[late] = MOST_SCHEDULES if len(firings) == len(found) else 2 * len(firings)
-        counts, weights = await firing_flows(self._line, firings)
-        ranks = await reserve(self._ranks, counts, weights, 2 * CHUNK)
+        self._more |= len(firings) < len(found) or not all(firing.is_last for firing in firings)
+        awaited = await firing_flows(self._line, firings)
+        # One id, and the block that it begins: there is room in it for both kinds of firings.
+        ranks = await reserve(self._ranks, awaited.counts, awaited.weights, 1)
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [firing.schedule for firing in firings], wait=wait)
             mine = [firing for firing in firings if firing.schedule in locked]
             if not mine:
                 return 0
-            made = await fire_chunk(connection, mine, CHUNK, ranks, weights)
+            made = await fire_chunk(connection, mine, ranks, awaited)
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)
@@ -209,7 +225,7 @@ def _as_many_as_fit(firings: list[OpenFiring]) -> list[OpenFiring]:
     taken: dict[int, OpenFiring] = {}
     room = {False: CHUNK, True: CHUNK}
     for firing in firings:
-        large = firing.members == CHUNK
+        large = not firing.is_last
         if firing.members <= room[large] and firing.schedule not in taken:
             taken[firing.schedule] = firing
             room[large] -= firing.members

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import structlog
 
-from foliot.domain.floor import Floor
+from foliot.domain.floor import GATHER, Floor
 from foliot.domain.ids import encode
 from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
@@ -13,7 +13,7 @@ from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook
-from foliot.store.waiting import Table, promote_due, seconds_to_next_due
+from foliot.store.waiting import BATCH, Table, promote_due, seconds_to_next_due
 
 log = structlog.get_logger("scheduler")
 
@@ -31,11 +31,15 @@ class Promoter:
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
         self._line = database.line()
-        self._ranks = database.line(synchronous_commit="off")
+        # No commit is waited for. Should one be lost with the server, its runs wait and are due again, and nobody has
+        # seen them: a claim is waited for, and is durable only with all that was committed before it.
+        self._moves = database.line(synchronous_commit="off")
         self._specs = SpecBook(self._line)
+        self._more = False
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Promote one batch from each table; how many runs became ready."""
+        self._more = False
         for run, reason in (await send_out(self._line, self._specs)).items():
             log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
         done = 0
@@ -44,6 +48,10 @@ class Promoter:
             self._rounds.sweep_again()
         mine = self._rounds.mine()
         return done if mine is None else done + await self._promote_both(now, mine)
+
+    def apart(self) -> float:
+        """How far from each other rounds begin that find work, in seconds: not at all while more is left to do."""
+        return 0.0 if self._more else GATHER
 
     async def pause(self, longest: float = 0.5) -> float:
         """Seconds to the next due run, at most `longest`."""
@@ -54,7 +62,7 @@ class Promoter:
 
     async def close(self) -> None:
         await self._line.close()
-        await self._ranks.close()
+        await self._moves.close()
 
     async def _promote_both(self, now: datetime | None, look: Look) -> int:
         return await self._promote("runs", now, look) + await self._promote("timers", now, look)
@@ -62,8 +70,9 @@ class Promoter:
     async def _promote(self, table: Table, now: datetime | None, look: Look) -> int:
         mine = table == "timers" and look.overdue is None
         since = self._floor.since(look) if mine else None
-        moved, reached = await promote_due(self._line, self._ranks, table, now, look, since)
+        moved, reached = await promote_due(self._moves, self._moves, table, now, look, since)
         if mine and reached is not None:
             self._floor.reach(look, reached)
         telemetry.RUNS_PROMOTED.inc(moved)
+        self._more |= moved == BATCH
         return moved

@@ -13,7 +13,17 @@ from foliot.kit.signals import DUE, READY
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
-from foliot.store.submission import Answer, NewRun, Once, enqueue, first_answer, hold_open, plan, remember
+from foliot.store.submission import (
+    Answer,
+    NewRun,
+    Once,
+    enqueue,
+    enqueue_alone,
+    first_answer,
+    hold_open,
+    plan,
+    remember,
+)
 
 _SPEC = attrgetter("spec")
 LARGEST_COMMIT = 2_000
@@ -122,6 +132,16 @@ class Submitter:
                 call.done.set_exception(error)
 
     async def _write(self, calls: list[_Call]) -> list[Accepted]:
+        if (lone := _lone(calls)) is not None:
+            try:
+                async with self._writes.borrow(atomic=False) as connection:
+                    return [Accepted(ids=[await enqueue_alone(connection, lone)])]
+            except Exception as error:
+                if not is_contended(error):
+                    raise
+        return await self._write_together(calls)
+
+    async def _write_together(self, calls: list[_Call]) -> list[Accepted]:
         runs = [run for call in calls for run in call.runs]
         now = [run for run in runs if run.starts_now]
         specs = Counter(map(_SPEC, now))  # few, so that what is asked of them need not be asked of every run
@@ -144,7 +164,8 @@ class Submitter:
             if fresh := {run.job for run, _ in rows if run.job is not None}:
                 await _refuse_closed(connection, fresh)
             if at_once := [row for row in rows if row[0].starts_now]:
-                taken = [ranks.take(flows[run.spec]) for run, _ in at_once]
+                following = {spec: ranks.of(flow) for spec, flow in flows.items()}
+                taken = [next(following[run.spec]) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
             if later := [row for row in rows if not row[0].starts_now]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
@@ -181,6 +202,14 @@ class Submitter:
         if name not in known and first == index:
             return None
         return first_answer(known.get(name, once.answer), call.key.fingerprint)
+
+
+def _lone(calls: list[_Call]) -> NewRun | None:
+    """The run that is all there is to write, if it is the simplest of all: due now, of no job, without a key."""
+    if len(calls) > 1 or len(calls[0].runs) != 1 or calls[0].key is not None:
+        return None
+    run = calls[0].runs[0]
+    return run if run.starts_now and run.job is None else None
 
 
 def _deal(ids: list[int], calls: list[_Call]) -> list[list[int]]:

@@ -1,7 +1,8 @@
 """From ready to settled: ranks, claims, fences, outcomes."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import count
 from typing import NamedTuple
 
 import asyncpg
@@ -30,14 +31,16 @@ class Ranks:
 
     def __init__(self, positions: dict[Flow, int], steps: dict[Flow, int], ids: list[int], at: datetime) -> None:
         self._positions = positions
-        self._steps = steps
+        self._following = {flow: count(last + steps[flow], steps[flow]) for flow, last in positions.items()}
         self.ids = ids
         self.at = at
 
     def take(self, flow: Flow) -> int:
-        rank = self._positions[flow] + self._steps[flow]
-        self._positions[flow] = rank
-        return rank
+        return next(self._following[flow])
+
+    def of(self, flow: Flow) -> Iterator[int]:
+        """What `take` gives, one after the other."""
+        return self._following[flow]
 
     @property
     def flows(self) -> list[Flow]:
@@ -112,8 +115,11 @@ async def claim(
     marks: Sequence[int],
     most: int,
     portions: Sequence[int] | None = None,
+    patience: timedelta = timedelta(),
 ) -> list[Claimed]:
     """Take up to `most` runs of these lanes, lowest rank first, of each lane up to its portion (all, if none is given).
+
+    If there is nothing yet, wait for something to come, within `patience`.
 
     `number` names the claim, should the reply be lost.
 
@@ -121,7 +127,8 @@ async def claim(
     """
     try:
         most = min(most, LARGEST_CLAIM)
-        rows = await line.fetch("claim", worker, number, lanes, marks, most, portions or [most] * len(lanes))
+        asked = (worker, number, lanes, marks, most, portions or [most] * len(lanes))
+        rows = await (line.fetch("claim_when_ready", *asked, patience) if patience else line.fetch("claim", *asked))
     except asyncpg.UniqueViolationError:
         return await reclaim(line, worker, number)
     return [Claimed(*row) for row in rows]

@@ -47,6 +47,8 @@ class Standing(NamedTuple):
 
     draining: bool
     paused: frozenset[int]
+    is_astray: bool = False
+    """Whether claims stand in its name besides those that it named. Asked only by workers that named some."""
 
 
 async def beat(line: Line, worker: int, lanes: Sequence[int] = (), load: Load = AT_REST) -> Standing | None:

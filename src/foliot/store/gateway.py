@@ -55,11 +55,15 @@ class Arrival(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """A worker that lives, and what it has in hand: lane by lane in the order of its registration, or nothing told."""
+    """A worker that lives, and what it has in hand: lane by lane in the order of its registration, or nothing told.
+
+    `known` are the fences of the claims that it knows of.
+    """
 
     worker: int
     running: Sequence[int] = ()
     rate: Sequence[float] = ()
+    known: Sequence[int] = ()
 
 
 class Begun(NamedTuple):
@@ -138,8 +142,16 @@ async def beat_for_many(line: Line, beats: Sequence[Beat]) -> dict[int, Standing
         lasts,
         [number for beat in beats for number in beat.running],
         [number for beat in beats for number in beat.rate],
+        *_places(len(beat.known) for beat in beats),
+        [fence for beat in beats for fence in beat.known],
     )
-    return {row["id"]: Standing(row["state"] == 1, frozenset(row["paused"])) for row in rows}
+    return {row["id"]: Standing(row["state"] == 1, frozenset(row["paused"]), row["is_astray"]) for row in rows}
+
+
+async def news_of(line: Line, workers: Sequence[int]) -> tuple[list[int], frozenset[int]]:
+    """Those of these workers that are to leave, or are taken for dead; and all lanes that are paused."""
+    (row,) = await line.fetch("news_of", workers)
+    return row["changed"], frozenset(row["paused"])
 
 
 async def introduce(line: Line, arrivals: Sequence[Arrival]) -> None:

@@ -1,6 +1,6 @@
 """Sending and hearing hints through NOTIFY."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from foliot.store.database import Connection, Database, Line
 
@@ -11,11 +11,11 @@ async def notify(line: Line, channel: str) -> None:
 
 
 class Listener:
-    """Hears a channel on a connection of its own, which it asks for a sign of life: silence alone proves nothing."""
+    """Hears channels on a connection of its own, which it asks for a sign of life: silence alone proves nothing."""
 
-    def __init__(self, database: Database, channel: str, heard: Callable[[], None]) -> None:
+    def __init__(self, database: Database, heard: Mapping[str, Callable[[], None]]) -> None:
+        """`heard`: what to call, by channel."""
         self._line = database.line(hot=False)
-        self._channel = channel
         self._heard = heard
         self._connection: Connection = None
 
@@ -23,9 +23,11 @@ class Listener:
         """Make sure that we still listen. Returns 0: there is nothing to do at once."""
         connection = await self._line.connection()
         if connection is not self._connection:
-            await connection.add_listener(self._channel, lambda *_: self._heard())
+            for channel, heard in self._heard.items():
+                await connection.add_listener(channel, lambda *_, heard=heard: heard())
             self._connection = connection
-            self._heard()  # whatever was said while nobody listened
+            for heard in self._heard.values():
+                heard()  # whatever was said while nobody listened
         await self._line.fetch("sign_of_life")
         return 0
 

@@ -1,8 +1,8 @@
 """Schedules and firings: how far each recurrence has been fired, and what became of each instant."""
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from foliot.domain.fairness import Priority, step
 from foliot.domain.misfire import GRACE, Advance
@@ -37,6 +37,18 @@ async def due_schedules(
     most_late = limit if late is None else late
     rows = await line.fetch("due_schedules", now, limit, GRACE, most_late, look.numbers, look.overdue, since)
     return [DueSchedule(*row) for row in rows]
+
+
+class Ahead(NamedTuple):
+    through: datetime | None
+    """The last instant that was read for; none if nothing comes."""
+    members: int
+
+
+async def read_ahead(line: Line, after: datetime | None, lead: timedelta, shards: frozenset[int] | None) -> Ahead:
+    """Read the jobs of the schedules whose next instant is later than `after` and comes within `lead`."""
+    (row,) = await line.fetch("read_ahead", after, lead, Look(shards).numbers)
+    return Ahead(*row)
 
 
 async def endings(line: Line, late: Sequence[DueSchedule], now: datetime, most: int) -> dict[int, list[datetime]]:
@@ -84,19 +96,33 @@ class OpenFiring(NamedTuple):
     done_through: int
     members: int
     upto: int | None
+    is_last: bool
+    """Nobody is left after these."""
     late: bool = False
 
 
 async def open_firings(
-    line: Line, limit: int, chunk: int, *, late: bool = False, look: Look = EVERYTHING
+    line: Line, limit: int, chunk: int, *, first: int | None = None, late: bool = False, look: Look = EVERYTHING
 ) -> list[OpenFiring]:
-    """Those that are on time, or those that are late."""
-    name = "late_firings" if late else "open_firings"
-    return [OpenFiring(*row) for row in await line.fetch(name, limit, chunk, look.numbers, look.overdue)]
+    """Those that are on time, or those that are late. The first chunk of one that is on time is `first` long."""
+    name, more = ("late_firings", ()) if late else ("open_firings", (first or chunk,))
+    return [OpenFiring(*row) for row in await line.fetch(name, limit, chunk, look.numbers, look.overdue, *more)]
 
 
-async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[Flow, int], dict[int, int]]:
-    """How many runs the next chunk will make per flow, and the tenants' weights."""
+class Awaited(NamedTuple):
+    """Who waits for the next chunk."""
+
+    counts: dict[Flow, int]
+    weights: dict[int, int]
+    flows: dict[int, Flow]
+    """By spec."""
+
+
+async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> Awaited:
+    """How many runs the next chunk will make per flow, the tenants' weights, and which flow each spec belongs to.
+
+    Firings that are late and firings that are on time do not come together.
+    """
     rows = await line.fetch(
         "firing_flows",
         [firing.schedule for firing in firings],
@@ -104,8 +130,12 @@ async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> tuple[dict[
         [firing.done_through for firing in firings],
         [firing.upto for firing in firings],
     )
-    counts = {Flow(row["lane"], row["tenant"], row["priority"]): row["runs"] for row in rows}
-    return counts, {row["tenant"]: row["weight"] for row in rows}
+    awaited = Awaited({}, {}, {})
+    for row in rows:
+        flow = awaited.flows[row["spec"]] = Flow(row["lane"], row["tenant"], row["priority"])
+        awaited.counts[flow] = awaited.counts.get(flow, 0) + row["runs"]
+        awaited.weights[flow.tenant] = row["weight"]
+    return awaited
 
 
 class Fired(NamedTuple):
@@ -115,26 +145,28 @@ class Fired(NamedTuple):
     """Jobs that did not want the instant so late."""
 
 
-async def fire_chunk(
-    connection: Connection, firings: Sequence[OpenFiring], chunk: int, ranks: Ranks, weights: dict[int, int]
-) -> Fired:
+async def fire_chunk(connection: Connection, firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -> Fired:
     """Make the runs of these firings' next jobs and move the firings on; those that others moved are left alone."""
-    flows = ranks.flows
-    (row,) = await connection.fetch(
-        SQL["fire_chunk"],
-        [firing.schedule for firing in firings],
-        [firing.at for firing in firings],
-        [firing.done_through for firing in firings],
-        [firing.upto for firing in firings],
-        [firing.members < chunk for firing in firings],
-        ranks.ids[0],
-        [flow.lane for flow in flows],
-        [flow.tenant for flow in flows],
-        [flow.priority for flow in flows],
-        [ranks.base(flow) for flow in flows],
-        [step(weights[flow.tenant], Priority(flow.priority)) for flow in flows],
-    )
+    (row,) = await connection.fetch(SQL["fire_chunk"], *chunk_terms(firings, ranks, awaited))
     return Fired(row["fired"], row["skipped"], row["passed_over"])
+
+
+def chunk_terms(firings: Sequence[OpenFiring], ranks: Ranks, awaited: Awaited) -> Iterator[Any]:
+    """What the statement is told, in order."""
+    yield [firing.schedule for firing in firings]
+    yield [firing.at for firing in firings]
+    yield [firing.done_through for firing in firings]
+    yield [firing.upto for firing in firings]
+    yield [firing.is_last for firing in firings]
+    yield ranks.ids[0]
+    numbers = {flow: number for number, flow in enumerate(ranks.flows)}
+    # Sorted: the statement bisects. What had no rank set aside is left out, and left to promote.
+    flows = [(spec, flow) for spec, flow in sorted(awaited.flows.items()) if flow in numbers]
+    yield [spec for spec, _ in flows]
+    yield [flow.lane for _, flow in flows]
+    yield [numbers[flow] for _, flow in flows]
+    yield [ranks.base(flow) for _, flow in flows]
+    yield [step(awaited.weights[flow.tenant], Priority(flow.priority)) for _, flow in flows]
 
 
 async def rest_schedules(connection: Connection, schedules: Sequence[int]) -> None:

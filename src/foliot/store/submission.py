@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from foliot.domain.errors import Conflict, InvalidField
+from foliot.domain.fairness import Priority, step
 from foliot.store.database import Connection, Database
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
@@ -48,6 +49,14 @@ async def enqueue(connection: Connection, runs: Sequence[NewRun], ids: Sequence[
         [run.target for run in runs],
         [run.payload for run in runs],
     )
+
+
+async def enqueue_alone(connection: Connection, run: NewRun) -> int:
+    """Write one run, of no job, that is due now; its id. Whoever ranks runs of the same flow is waited for."""
+    spec, flow = run.spec, run.spec.flow
+    cost = step(spec.weight, Priority(flow.priority))
+    arguments = (flow.lane, flow.tenant, flow.priority, cost, spec.id, run.target, run.payload)
+    return await connection.fetchval(SQL["enqueue_alone"], *arguments)  # type: ignore[no-any-return]
 
 
 async def plan(connection: Connection, runs: Sequence[NewRun], ids: Sequence[int]) -> None:

@@ -75,10 +75,11 @@ async def promote_due(
     due = await fetch_due(line, table, BATCH, now, look, since)
     if not due:
         return Promoted(0, None)
-    counts: Counter[Flow] = Counter(run.flow for run in due if not run.again)
+    flows = [run.flow for run in due]
+    counts: Counter[Flow] = Counter(flow for run, flow in zip(due, flows, strict=True) if not run.again)
     reserved = await reserve(ranks, counts, {run.tenant: run.weight for run in due}, 0)
     chosen = [
-        retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else reserved.take(run.flow)
-        for run in due
+        retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else reserved.take(flow)
+        for run, flow in zip(due, flows, strict=True)
     ]
     return Promoted(await promote(line, table, due, chosen), max(run.due_at for run in due))

@@ -59,13 +59,17 @@ class InHand(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The worker lives. `register` in the first one, `leaving` in the last."""
+    """The worker lives. `register` in the first one, `leaving` in the last.
+
+    `known` are the fences of the claims that it knows of, to hear whether others stand in its name.
+    """
 
     worker: str
     register: Registration | None = None
     load: InHand | None = None
     started: Begun | None = None
     leaving: bool = False
+    known: Annotated[list[Fence], Meta(max_length=100_000)] | None = None
 
 
 class RunRef(msgspec.Struct, rename="camel"):
@@ -85,6 +89,7 @@ class HeartbeatAnswer(msgspec.Struct):
 
     `lost` are those of the `started` runs that the worker holds no more. One that is `draining` is to claim nothing
     more, finish and leave; of lanes that are `paused` it is to begin nothing, and to hand back what has not begun.
+    If it is `astray`, claims stand in its name that it did not name: the reply was lost, or is on its way.
     """
 
     alive: bool
@@ -92,23 +97,7 @@ class HeartbeatAnswer(msgspec.Struct):
     lost: list[RunRef] = []
     draining: bool = False
     paused: list[int] = []
-
-
-class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Up to `most` runs of these lanes, in this order, waiting up to `wait` seconds for the first.
-
-    `portions` say how many each of the lanes may give at most; without them, each may give all.
-    `number` names the claim: repeated, it answers with what it took before. With `known`, the fences that the worker
-    knows of, it answers with what else stands in the worker's name, and takes nothing.
-    """
-
-    worker: str
-    number: Number = 0
-    lanes: Annotated[list[Lane], Meta(max_length=1_000)] = []
-    portions: Annotated[list[Most], Meta(max_length=1_000)] = []
-    most: Most = 0
-    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
-    known: Annotated[list[Fence], Meta(max_length=100_000)] | None = None
+    astray: bool = False
 
 
 class RunColumns(msgspec.Struct, rename="camel"):
@@ -135,14 +124,6 @@ class ToldSpec(msgspec.Struct):
     lane: int
     body: msgspec.Raw
     tenant: str = ""
-
-
-class ClaimAnswer(msgspec.Struct):
-    """What was taken, complete in itself: the specs and the names of jobs are those of these runs."""
-
-    runs: RunColumns
-    specs: list[ToldSpec]
-    names: dict[str, str]
 
 
 class Succeeded(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -190,6 +171,37 @@ class SettleAnswer(msgspec.Struct):
 
     lost: list[RunRef] = []
     uncovered: list[RunRef] = []
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Up to `most` runs of these lanes, in this order, waiting up to `wait` seconds for the first.
+
+    `portions` say how many each of the lanes may give at most; without them, each may give all.
+    `number` names the claim: repeated, it answers with what it took before. With `known`, the fences that the worker
+    knows of, it answers with what else stands in the worker's name, and takes nothing.
+    With `settle`, it tells of endings besides, and does not wait for work.
+    """
+
+    worker: str
+    number: Number = 0
+    lanes: Annotated[list[Lane], Meta(max_length=1_000)] = []
+    portions: Annotated[list[Most], Meta(max_length=1_000)] = []
+    most: Most = 0
+    wait: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
+    known: Annotated[list[Fence], Meta(max_length=100_000)] | None = None
+    settle: SettleBody | None = None
+
+
+class ClaimAnswer(msgspec.Struct):
+    """What was taken, complete in itself: the specs and the names of jobs are those of these runs."""
+
+    runs: RunColumns
+    specs: list[ToldSpec]
+    names: dict[str, str]
+    settled: SettleAnswer | None = None
+    """What became of the endings that the claim told of."""
+    news: bool = False
+    """Whether a heartbeat would learn something: that the worker is to leave, or that a queue was paused or resumed."""
 
 
 def same_length(body: Any, *columns: str) -> bool:

@@ -51,9 +51,15 @@ class SqlCarrier:
         return lanes
 
     async def claim(
-        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+        self,
+        number: int,
+        lanes: Sequence[int],
+        marks: Sequence[int],
+        most: int,
+        portions: Sequence[int],
+        patience: timedelta = timedelta(),
     ) -> list[Claimed]:
-        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions)
+        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions, patience)
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
         return await dispatch.strays(self._claims, self._worker, known)
@@ -112,7 +118,7 @@ class SqlCarrier:
             self._listening = connection
 
     def hurry(self) -> None:
-        """Nothing to do: a claim through SQL waits for nobody."""
+        """Nothing to do: a claim through SQL does not wait long."""
 
     async def leave(self) -> None:
         await fleet.leave(self._lease, self._worker)

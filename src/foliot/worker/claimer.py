@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict, deque
+from datetime import timedelta
+from operator import attrgetter
 from typing import Final
 
 import structlog
@@ -15,6 +17,7 @@ from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.fleet import Load
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor, Executors
+from foliot.worker.lineup import Waiting
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
@@ -22,6 +25,10 @@ from foliot.worker.shares import Portion, Shares
 
 LONGEST_PREFETCH: Final = 0.1
 """Seconds of work, at the present pace, that may wait in this process."""
+SHORTEST_PREFETCH: Final = 0.005
+CLAIMS_AHEAD: Final = 3
+"""What waits here is gone in the time of so many claims: enough to keep handlers busy until the next has come, and no
+more, because what another tenant hands in meanwhile comes after it."""
 MOST_IN_HAND: Final = 6_000
 """With outcomes that are not on record yet; more only if so many handlers may run at once."""
 PUBLISH_EVERY: Final = 0.2
@@ -37,6 +44,9 @@ PROMOTE_AT_LEAST: Final = 1.0
 SHUN_FOR: Final = 30.0
 """Seconds for which a lane is left alone whose runs turned out to have no handler here: asked again at once, it would
 give out the same runs again."""
+
+_FENCE: Final = attrgetter("fence")
+_SPEC: Final = attrgetter("spec")
 
 log = structlog.get_logger("worker")
 
@@ -67,13 +77,18 @@ class Claimer:
         self._next_look = float("-inf")
         self._promoted = self._claimed = float("-inf")
         self._pace: deque[tuple[float, int]] = deque()
+        self._prefetch = LONGEST_PREFETCH
         self._paused: frozenset[int] = frozenset()
         self._shunned: dict[int, float] = {}
         self._taken: Counter[int] = Counter()
         self._told = float("-inf")
+        self._left_some = True
 
-    async def run_once(self) -> int:
-        """Claim one batch and start it; how many runs it brought, or made ready to be claimed."""
+    async def run_once(self, patience: timedelta = timedelta()) -> int:
+        """Claim one batch and start it; how many runs it brought, or made ready to be claimed.
+
+        Where the last claim left nothing behind, this one may wait for more to come, within `patience`.
+        """
         now = asyncio.get_running_loop().time()
         await self._publish(now)
         if now >= self._next_look:
@@ -93,15 +108,18 @@ class Claimer:
         lanes = [portion.lane for portion in portions]
         marks = self._marks.next_scan(now, lanes)
         asked = asyncio.get_running_loop().time()
+        wanted, wait = [each.most for each in portions], timedelta() if self._left_some else patience
         try:
-            claimed = await self._carrier.claim(self._number, lanes, marks, room, [each.most for each in portions])
+            claimed = await self._carrier.claim(self._number, lanes, marks, room, wanted, wait)
         except BaseException:
             self._next_look = float("-inf")  # it may have happened all the same
             raise
         self._number += 1
+        self._left_some = len(claimed) == room
         if claimed:
             self._claimed = now
-            telemetry.CLAIM_SECONDS.observe(asyncio.get_running_loop().time() - asked)
+            if not wait:
+                self._note_duration(asyncio.get_running_loop().time() - asked)
             await self._start(claimed)
         taken = self._per_lane(claimed)
         self._shares.took(taken)
@@ -115,20 +133,29 @@ class Claimer:
         self._promoted = now
         return await self._carrier.promote()
 
+    def _note_duration(self, seconds: float) -> None:
+        telemetry.CLAIM_SECONDS.observe(seconds)
+        wanted = min(max(CLAIMS_AHEAD * seconds, SHORTEST_PREFETCH), LONGEST_PREFETCH)
+        self._prefetch += (wanted - self._prefetch) / 8
+
     def _room(self, now: float) -> int:
-        """Free handlers, plus what the handlers finish in a short while: long work is never hoarded."""
+        """Free handlers, plus what the handlers finish in a short while: long work is never hoarded.
+
+        None while more than that wait for a handler already: a claim for few costs as much as one for many.
+        """
         settled = self._settler.settled + self._settler.backlog
         self._pace.append((now, settled))
         while now - self._pace[0][0] > 2 * LONGEST_PREFETCH:
             self._pace.popleft()
         since, before = self._pace[0]
-        soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * LONGEST_PREFETCH)
-        in_hand = self._runner.going + self._runner.waiting
+        soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * self._prefetch)
+        queued = self._runner.going + self._runner.waiting - self._concurrency
         most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
-        return min(self._concurrency + soon, most) - in_hand
+        room = min(soon, most - self._concurrency) - queued
+        return room if room >= queued else 0
 
     async def _start(self, claimed: list[Claimed]) -> None:
-        for fence, runs in _by_fence(claimed).items():
+        for fence, runs in Counter(map(_FENCE, claimed)).items():
             self._settler.expect(fence, runs)
         try:
             await self._learn(claimed)
@@ -137,6 +164,7 @@ class Claimer:
                 self._settler.add(Settlement(run, None, Outcome.released()))
             raise
         seen: defaultdict[int, list[int]] = defaultdict(list)
+        batch: list[Waiting] = []
         for run in claimed:
             stored, executor = self._specs[run.spec]
             seen[stored.lane].append(run.rank)
@@ -149,9 +177,10 @@ class Claimer:
             suspect = run.deaths and manner(run.deaths) is Manner.ALONE
             if suspect and (alone := self._alone(stored)) is not None:
                 log.warning("running alone what may kill workers", run=encode("run", run.id), deaths=run.deaths)
-                self._runner.add(run, stored.spec, name, alone, alone=True)
+                self._runner.add_suspect(Waiting(run, stored.spec, name, alone))
             else:
-                self._runner.add(run, stored.spec, name, executor)
+                batch.append(Waiting(run, stored.spec, name, executor, stored.lane))
+        self._runner.add(batch)
         for lane, ranks in seen.items():
             self._marks.saw(lane, min(ranks), max(ranks))
 
@@ -184,7 +213,7 @@ class Claimer:
 
     def _per_lane(self, claimed: list[Claimed]) -> Counter[int]:
         counts: Counter[int] = Counter()
-        for spec, count in Counter(run.spec for run in claimed).items():
+        for spec, count in Counter(map(_SPEC, claimed)).items():
             counts[self._specs[spec][0].lane] += count
         return counts
 
@@ -203,10 +232,3 @@ class Claimer:
         if now - self._published >= PUBLISH_EVERY and (fresh := self._marks.to_publish()):
             self._published = now
             await self._carrier.publish(fresh)
-
-
-def _by_fence(claimed: list[Claimed]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for run in claimed:
-        counts[run.fence] = counts.get(run.fence, 0) + 1
-    return counts

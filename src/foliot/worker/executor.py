@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import NamedTuple
+
+import msgspec
 
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.domain.spec import Spec
@@ -10,7 +11,7 @@ from foliot.store.dispatch import Claimed
 from foliot.store.specs import StoredSpec
 
 
-class Assignment(NamedTuple):
+class Assignment(msgspec.Struct, frozen=True, gc=False):
     """One attempt: the run, how to run it, and since when."""
 
     run: Claimed

@@ -1,7 +1,7 @@
 """How a worker reaches its work, whatever carries it: SQL inside the trusted network, HTTP elsewhere."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from foliot.store.dispatch import Claimed, Settlement
@@ -16,9 +16,15 @@ class Carrier(Protocol):
         """Make the worker known; returns the lanes it subscribes to, each with its queue."""
 
     async def claim(
-        self, number: int, lanes: Sequence[int], marks: Sequence[int], most: int, portions: Sequence[int]
+        self,
+        number: int,
+        lanes: Sequence[int],
+        marks: Sequence[int],
+        most: int,
+        portions: Sequence[int],
+        patience: timedelta = timedelta(),
     ) -> list[Claimed]:
-        """Take up to `most` runs, lanes in this order, of each up to its portion.
+        """Take up to `most` runs, lanes in this order, of each up to its portion; wait for them if there are none yet.
 
         Or fetch again what the claim of this number took before its reply was lost.
         """

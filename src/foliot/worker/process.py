@@ -24,10 +24,11 @@ from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
 from foliot.worker.rest import LONGEST, Rest
-from foliot.worker.runner import BLINK, Runner
+from foliot.worker.runner import Runner
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Shares
 from foliot.worker.starts import Starts
+from foliot.worker.underway import BLINK
 
 log = structlog.get_logger("worker")
 
@@ -153,7 +154,7 @@ class WorkerProcess:
                 continue
             self._wake.clear()
             asked = self._clock()
-            if await self._persist(claimer.run_once, stop):
+            if await self._persist(partial(claimer.run_once, rest.patience()), stop):
                 rest.found()
                 await asyncio.sleep(0)  # the handlers' turn
             else:

@@ -2,61 +2,39 @@
 
 import asyncio
 import traceback
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from datetime import datetime, timedelta
 from typing import Final
 
-import msgspec
-
-from foliot.domain.errorclass import TIMEOUT, classes_of
-from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, Snoozed, judge
-from foliot.domain.spec import Spec
+from foliot.domain.errorclass import classes_of
+from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome
 from foliot.kit.chance import Chance
 from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
-
-BLINK: Final = timedelta(milliseconds=50)
-"""Handlers that take longer are noted in the database; deadlines are looked at this often."""
-
-ALONE_AT_ONCE: Final = 4
-"""Runs that are under way each in a process of its own because they are suspects: each is as big as the application."""
+from foliot.worker.lineup import Lineup, Waiting
+from foliot.worker.underway import Going, Underway
+from foliot.worker.verdict import Stop, interrupted, not_done
 
 LAST_WORDS: Final = timedelta(seconds=3)
 """How long a handler that was told to stop may take to clean up."""
+_TURN: Final = 0.002
+"""Seconds for which handlers that wait for nothing may follow each other before everything else has its turn."""
+_APART: Final = 999
+"""So many runs of a handler that had to wait get a task of their own at once; then it may have changed its ways."""
 _TAKEN_OVER: Final = "its worker lost the run"
 
 
-class Going:
-    """One handler under way."""
-
-    __slots__ = ("assignment", "began", "noted", "stopped", "task", "why")
-
-    def __init__(self, assignment: Assignment, task: "asyncio.Task[None]", began: float) -> None:
-        self.assignment = assignment
-        self.began = began
-        self.task = task
-        self.noted = False
-        self.stopped: Ending | None = None
-        self.why = ""
-
-    def stop(self, ending: Ending, why: str = "") -> None:
-        """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
-        if self.stopped is None:
-            self.stopped, self.why = ending, why
-            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
-            asyncio.get_running_loop().call_soon(self.task.cancel)
-
-
-Waiting = tuple[Claimed, Spec, str, Executor]
-"""A run that has not begun, with all that it takes to begin it: its name is its job's or its handler's."""
-
-
 class Runner:
-    """Holds what waits and what runs; tells `ended` about every attempt that ended, exactly once."""
+    """Holds what waits and what runs; tells `ended` about every attempt that ended, exactly once.
+
+    Handlers that wait for nothing follow each other in one task, the server, which costs less than a task for each. As
+    soon as one of them has to wait, that task is its own, and there is another server. What a handler may leave behind
+    in its task, variables of the context and a wish to be cancelled, is not for the next one.
+    """
 
     def __init__(
         self,
@@ -71,32 +49,38 @@ class Runner:
         self._chance = chance
         self._clock = clock
         self._wall = wall
-        self._waiting: deque[Waiting] = deque()
-        self._suspects: deque[Waiting] = deque()
-        self._alone: set[int] = set()
-        self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
+        self._waiting = Lineup()
         # At-most-once runs, and those that were in the hands of a worker when it died (domain/suspicion.py), in a place
         # of their own: they begin as soon as the database knows that they do.
         self._marking: dict[int, Waiting] = {}
         self.something_to_mark = asyncio.Event()
+        self._underway = Underway()
+        self._context = copy_context()
+        self._server: asyncio.Task[None] | None = None
+        self._in_turn: tuple[Assignment, Executor, float] | None = None
+        """The handler in which the server is, and since when."""
+        self._waiters: dict[Executor, int] = {}
         self._held_until = float("inf")
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self.busy = asyncio.Event()
+        self.busy = self._underway.busy
         """Set while a handler is under way."""
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting) + len(self._suspects)
+        return len(self._waiting)
 
     @property
     def going(self) -> int:
         """Handlers under way, or about to be."""
-        return len(self._going) + len(self._marking)
+        return len(self._underway) + len(self._marking)
 
-    def add(self, run: Claimed, spec: Spec, name: str, executor: Executor, *, alone: bool = False) -> None:
-        """Of those to be run `alone`, only a few are under way at once; nobody else waits for them."""
-        (self._suspects if alone else self._waiting).append((run, spec, name, executor))
+    def add(self, batch: Iterable[Waiting]) -> None:
+        """Run these when their turn has come."""
+        self._waiting.add(batch)
+        self._start_next()
+
+    def add_suspect(self, waiting: Waiting) -> None:
+        """Run it alone: only a few of these are under way at once, and nobody else waits for them."""
+        self._waiting.add_suspect(waiting)
         self._start_next()
 
     def hold_until(self, instant: float) -> None:
@@ -105,179 +89,165 @@ class Runner:
         self._start_next()
 
     def _start_next(self) -> None:
-        while self.going < self._concurrency:
-            queue = self._suspects if self._suspects and len(self._alone) < ALONE_AT_ONCE else self._waiting
-            if not queue:
+        # Not when cut off, or after having stood still, for almost a lease: others may soon take over.
+        while self._server is None and self.going < self._concurrency and (now := self._clock()) < self._held_until:
+            if (waiting := self._waiting.first()) is None:
                 return
-            now = self._clock()
-            if now >= self._held_until:  # cut off, or stood still, for almost a lease: others may soon take over
-                return
-            waiting = queue.popleft()
-            if queue is self._suspects:
-                self._alone.add(id(waiting[0]))
-            if waiting[1].is_at_most_once or waiting[0].deaths:
-                self._marking[id(waiting[0])] = waiting
-                self.something_to_mark.set()
+            if self._goes_apart(waiting, now):
+                self._waiting.take()
             else:
-                self._begin(waiting, now)
+                self._start_server()
 
-    def _begin(self, waiting: Waiting, now: float) -> None:
-        run, spec, name, executor = waiting
-        assignment = Assignment(run, spec, name, self._wall())
-        # The task is owned by `_going` until `_run` takes it out; `stop` waits for all of them.
-        task = asyncio.get_running_loop().create_task(self._run(assignment, executor))
-        self._going[id(run)] = Going(assignment, task, now)
-        self._idle.clear()
-        self.busy.set()
+    def _goes_apart(self, waiting: Waiting, now: float) -> bool:
+        """Begin those, or have them marked, that are not for the server."""
+        if waiting.run.deaths or waiting.spec.is_at_most_once:
+            self._marking[id(waiting.run)] = waiting
+            self.something_to_mark.set()
+        elif self._waiters.get(waiting.executor):
+            self._waiters[waiting.executor] -= 1
+            self._begin(waiting, now)
+        else:
+            return False
+        return True
+
+    def _begin(self, waiting: Waiting, now: float, *, noted: bool = False) -> None:
+        """Begin this one in a task of its own."""
+        assignment = Assignment(waiting.run, waiting.spec, waiting.name, self._wall())
+        # Not through the loop: a task factory of the application's might take the first step before we know the task,
+        # which is owned by `_underway` until it takes itself out; `finish` waits for all of them.
+        task = asyncio.Task(self._run(assignment, waiting.executor), context=self._context.copy())
+        self._underway.add(Going(assignment, task, now, noted=noted))
+
+    async def _run(self, assignment: Assignment, executor: Executor) -> None:
+        self._end(assignment, await self._attempt(assignment, executor))
+
+    def _start_server(self) -> None:
+        self._server = asyncio.Task(self._serve(), context=self._context.copy())
+        # Comes right behind the first step of the server, that is, when it has come to its end or has to wait.
+        asyncio.get_running_loop().call_soon(self._let_go, context=self._context)
+
+    async def _serve(self) -> None:
+        """Begin what waits, one after the other, until the turn is over or one of them has to wait itself."""
+        server, clean, free = asyncio.current_task(), copy_context(), self._concurrency - self.going
+        until = min(self._clock() + _TURN, self._held_until)
+        while free > 0 and (now := self._clock()) < until and (waiting := self._waiting.take()) is not None:
+            if self._goes_apart(waiting, now):
+                free -= 1
+                continue
+            assignment = Assignment(waiting.run, waiting.spec, waiting.name, self._wall())
+            self._in_turn = in_turn = (assignment, waiting.executor, now)
+            outcome = await self._attempt(assignment, waiting.executor)
+            if self._in_turn is not in_turn:
+                self._end(assignment, outcome)
+                return
+            self._in_turn = None
+            self._ended(Settlement(waiting.run, assignment.started_at, outcome))
+            if copy_context() != clean or (server is not None and server.cancelling()):
+                break
+        self._server = None
+        self._start_next()
+
+    def _let_go(self) -> None:
+        """If the server is in the middle of a handler, that one waits: others need not."""
+        if self._in_turn is not None and self._server is not None:
+            assignment, executor, began = self._in_turn
+            self._waiters[executor] = _APART
+            self._underway.add(Going(assignment, self._server, began, noted=False))
+            self._in_turn = self._server = None
+            self._start_next()
+
+    async def _attempt(self, assignment: Assignment, executor: Executor) -> Outcome:
+        try:
+            answer = await executor(assignment)
+        except asyncio.CancelledError:
+            return interrupted(assignment, self._stopped(assignment), self._chance)
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
+            answer = Failure(traceback.format_exc(), classes=classes_of(type(error)))
+        return SUCCEEDED if answer is None else not_done(assignment, answer, self._stopped(assignment), self._chance)
+
+    def _stopped(self, assignment: Assignment) -> Stop | None:
+        going = self._underway.of(assignment.run)
+        return None if going is None else going.stopped
+
+    def _end(self, assignment: Assignment, outcome: Outcome) -> None:
+        """One that had to wait has come to its end."""
+        self._underway.remove(assignment)
+        self._waiting.gone(assignment.run)
+        self._ended(Settlement(assignment.run, assignment.started_at, outcome))
+        self._start_next()
 
     def to_mark(self) -> list[tuple[Claimed, datetime]]:
         """Runs that may begin once the database has been told, and since when; until `noted` answers."""
         self.something_to_mark.clear()
         now = self._wall()
-        return [(run, now) for run, *_ in self._marking.values()]
+        return [(waiting.run, now) for waiting in self._marking.values()]
 
     def noted(self, begun: Iterable[Claimed], ours: Container[tuple[int, int]]) -> None:
         """The database knows of these: begin those that waited for it, and stop those that are not ours any more."""
         for run in begun:
             is_ours = (run.id, run.fence) in ours
             if (waiting := self._marking.pop(id(run), None)) is None:
-                if not is_ours and (going := self._going.get(id(run))) is not None:
+                if not is_ours and (going := self._underway.of(run)) is not None:
                     going.stop(Ending.RELEASED, _TAKEN_OVER)
             elif is_ours and (now := self._clock()) < self._held_until:
-                self._begin(waiting, now)
-                self._going[id(run)].noted = True
+                self._begin(waiting, now, noted=True)
             else:
                 self._hand_back(run)
         self._start_next()
-
-    async def _run(self, assignment: Assignment, executor: Executor) -> None:
-        run = assignment.run
-        try:
-            answer = await executor(assignment)
-            outcome = SUCCEEDED if answer is None else self._not_done(assignment, answer)
-        except asyncio.CancelledError:
-            outcome = self._interrupted(assignment)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
-            outcome = self._not_done(assignment, Failure(traceback.format_exc(), classes=classes_of(type(error))))
-        del self._going[id(run)]
-        self._alone.discard(id(run))
-        self._ended(Settlement(run, assignment.started_at, outcome))
-        if not self._going:
-            self._idle.set()
-            self.busy.clear()
-        self._start_next()
-
-    def _not_done(self, assignment: Assignment, answer: Failure | Snoozed) -> Outcome:
-        # Told to stop, a handler may well come to its end by an error of its own: that is not why it ended.
-        if self._going[id(assignment.run)].stopped is not None:
-            return self._interrupted(assignment)
-        match answer:
-            case Failure(ending=Ending.LOST | Ending.RELEASED) if assignment.spec.is_at_most_once:
-                return Outcome.unknown(f"begun, and {_storable(answer.error)}")
-            case Failure():
-                return self._judge(assignment, answer)
-            case Snoozed() if assignment.spec.is_at_most_once:
-                said = "asked to be called again, and is delivered at most once"
-                return self._judge(assignment, Failure(said, classes=("Snooze",)))
-            case Snoozed(delay=delay, reason=reason):
-                return Outcome.snoozed(delay, _storable(reason))
-
-    def _interrupted(self, assignment: Assignment) -> Outcome:
-        match self._going[id(assignment.run)].stopped:
-            case Ending.TIMED_OUT:
-                limit = assignment.spec.timeout.total_seconds()
-                late = Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
-                return self._judge(assignment, late)
-            case None:
-                classes = classes_of(asyncio.CancelledError)
-                return self._judge(assignment, Failure("the handler cancelled itself", classes=classes))
-            case _ if assignment.spec.is_at_most_once:
-                return Outcome.unknown(f"stopped before it ended: {self._going[id(assignment.run)].why}")
-            case _:
-                return Outcome.released()
-
-    def _judge(self, assignment: Assignment, failure: Failure) -> Outcome:
-        run, spec = assignment.run, assignment.spec
-        classes = tuple(map(_storable, failure.classes))
-        return judge(
-            msgspec.structs.replace(
-                failure,
-                error=_storable(failure.error),
-                classes=classes,
-                permanent=failure.permanent or spec.is_at_most_once,
-            ),
-            failures=run.failures + 1,
-            max_retries=spec.max_retries,
-            backoff=spec.backoff,
-            chance=self._chance(),
-            rules=spec.rules,
-        )
 
     def look(self) -> list[tuple[Claimed, datetime]]:
         """Stop what is past its deadline, and what must not outlive the lease if that is about to end.
 
         Returns runs that have gone on for a blink and were not told of before.
         """
-        begun, now = [], self._clock()
-        cut_off = now >= self._held_until
-        for going in self._going.values():  # in order of their start
-            taken = timedelta(seconds=now - going.began)
-            if taken < BLINK:
-                break
-            if not going.noted:
-                going.noted = True
-                begun.append((going.assignment.run, going.assignment.started_at))
-            if taken >= going.assignment.spec.timeout:
-                going.stop(Ending.TIMED_OUT)
-            elif cut_off and going.assignment.spec.stops_when_cut_off:
-                going.stop(Ending.RELEASED, "its worker was cut off from the database")
+        now = self._clock()
+        begun = [(going.assignment.run, going.assignment.started_at) for going in self._underway.grow_old(now)]
+        for going in self._underway.overdue(now):
+            going.stop(Ending.TIMED_OUT)
+        if now >= self._held_until:
+            for going in self._underway:
+                if going.assignment.spec.stops_when_cut_off:
+                    going.stop(Ending.RELEASED, "its worker was cut off from the database")
         return begun
 
     def hand_back_waiting(self, which: Callable[[Claimed], bool] = lambda _: True) -> None:
         """Give up what has not begun, all of it or some."""
-        unbegun = [run for run, *_ in (*self._marking.values(), *self._waiting, *self._suspects) if which(run)]
-        given_up = set(map(id, unbegun))
-        self._marking = {name: each for name, each in self._marking.items() if name not in given_up}
-        self._waiting = deque(each for each in self._waiting if id(each[0]) not in given_up)
-        self._suspects = deque(each for each in self._suspects if id(each[0]) not in given_up)
-        for run in unbegun:
-            self._hand_back(run)
+        marking = [each for each in self._marking.values() if which(each.run)]
+        for each in marking:
+            del self._marking[id(each.run)]
+        for each in (*marking, *self._waiting.remove(which)):
+            self._hand_back(each.run)
 
     def _hand_back(self, run: Claimed) -> None:
-        self._alone.discard(id(run))
+        self._waiting.gone(run)
         self._ended(Settlement(run, None, Outcome.released()))
 
     def in_hand(self) -> Iterator[Claimed]:
         """What runs, and what waits here for its turn."""
-        yield from (going.assignment.run for going in self._going.values())
-        yield from (run for run, *_ in (*self._marking.values(), *self._waiting, *self._suspects))
+        yield from (going.assignment.run for going in self._underway)
+        yield from (each.run for each in (*self._marking.values(), *self._waiting))
 
     async def drain(self, stop: asyncio.Event) -> None:
         """Give up what has not begun and let the rest come to its end, however long that takes, or until `stop`."""
         self.hand_back_waiting()
-        await any_of(self._idle, stop)
+        await any_of(self._underway.idle, stop)
 
     async def finish(self, grace: timedelta) -> None:
         """Let what runs come to its end; hand back what has not by the end of the grace period."""
         self.hand_back_waiting()
         try:
-            await asyncio.wait_for(self._idle.wait(), grace.total_seconds())
+            await asyncio.wait_for(self._underway.idle.wait(), grace.total_seconds())
         except TimeoutError:
-            for going in self._going.values():
+            for going in self._underway:
                 going.stop(Ending.RELEASED, "its worker had to end")
             with suppress(TimeoutError):  # who does not heed it keeps its claim, which is taken back when we have left
-                await asyncio.wait_for(self._idle.wait(), LAST_WORDS.total_seconds())
+                await asyncio.wait_for(self._underway.idle.wait(), LAST_WORDS.total_seconds())
 
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
-        self._waiting.clear()
-        self._alone.difference_update(self._marking)
-        self._marking.clear()
-        self._suspects.clear()
-        for going in self._going.values():
+        self._waiting.remove(lambda _: True)
+        for run in [each.run for each in self._marking.values()]:
+            del self._marking[id(run)]
+            self._waiting.gone(run)
+        for going in self._underway:
             going.stop(Ending.RELEASED, _TAKEN_OVER)
-
-
-def _storable(text: str) -> str:
-    """The text as the database can keep it: PostgreSQL has no NUL in text, UTF-8 no half surrogate pairs."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

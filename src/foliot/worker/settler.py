@@ -22,6 +22,8 @@ log = structlog.get_logger("worker")
 LARGEST_BATCH: Final = 2_000
 TRY_AGAIN: Final = timedelta(seconds=0.5)
 """Between two tries of an outcome that could not be recorded: others are not kept waiting by it."""
+FORGET_EVERY: Final = 0.2
+"""Seconds between two removals of claims that are over, as long as outcomes wait, which come first."""
 _LONGEST_DELAY: Final = timedelta(days=30)
 
 _ENDING: Final = attrgetter("outcome.ending")
@@ -44,6 +46,7 @@ class Settler:
         self.something = asyncio.Event()
         self._left: Counter[int] = Counter()
         self._over: list[int] = []
+        self._forgot = float("-inf")
         self._drained = asyncio.Event()
         self._drained.set()
         self.settled = 0
@@ -72,8 +75,9 @@ class Settler:
 
     def add(self, settlement: Settlement) -> None:
         self._ended.append(settlement)
-        self._drained.clear()
-        self.something.set()
+        if not self.something.is_set():
+            self._drained.clear()
+            self.something.set()
 
     async def drained(self) -> None:
         """Return when everything that ended is on record."""
@@ -86,10 +90,7 @@ class Settler:
         if self._ended:
             await self._settle(self._ended, 0, min(len(self._ended), LARGEST_BATCH))
         await self._settle_aside()
-        if self._over:
-            over = self._over[:]
-            await self._carrier.forget(over)
-            del self._over[: len(over)]
+        await self._forget()
         if self.empty:
             self._drained.set()
         return self.settled - before
@@ -136,6 +137,13 @@ class Settler:
         if self._aside and now >= self._try_again:
             await self._settle(self._aside, 0, len(self._aside))
             self._try_again = now + TRY_AGAIN.total_seconds()
+
+    async def _forget(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._over and (not self._ended or now - self._forgot >= FORGET_EVERY):
+            over, self._forgot = self._over[:], now
+            await self._carrier.forget(over)
+            del self._over[: len(over)]
 
     def _count(self, batch: list[Settlement]) -> None:
         self.settled += len(batch)

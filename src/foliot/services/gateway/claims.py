@@ -1,7 +1,7 @@
 """Waiting polls of remote workers: those that want the same lanes are served by one claim for all of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from itertools import groupby
@@ -9,93 +9,23 @@ from operator import itemgetter
 from typing import Final
 
 from foliot.domain.errors import Unavailable
-from foliot.domain.marks import Marks
 from foliot.domain.sharing import share
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady
 from foliot.kit.loop import any_of
+from foliot.services.gateway.desks import MOST_POPPED, Desk, Poll
 from foliot.store.database import Line, Row
 from foliot.store.dispatch import publish
-from foliot.store.gateway import NumberUsed, Scan, Want, claim_for_many, fetch_again
+from foliot.store.gateway import NumberUsed, Want, claim_for_many, fetch_again
 
 MOST_WAITING: Final = 5_000
 """Polls that may wait in one process; more are turned away, to come back a little later or elsewhere."""
-MOST_POPPED: Final = 2_000
-"""Runs in one statement, of all workers together."""
 MOST_DESKS: Final = 1_000
 MOST_REMEMBERED: Final = 100_000
-SHORTEST_REST: Final = 0.001
-LONGEST_REST: Final = 0.5
 PUBLISH_EVERY: Final = 0.2
 
 Learned = Callable[[list[Row]], Awaitable[dict[int, int]]]
 """Makes sure that the specs and names of these runs are known; tells the lane of each of their specs."""
-
-
-class Poll:
-    """One worker that waits for work. `done` gives the rows that it got; none if it waited for nothing."""
-
-    def __init__(self, want: Want, portions: Mapping[int, int]) -> None:
-        """`portions`: lanes in the order in which they are wanted, and how many runs each may give."""
-        self.want = want
-        self.portions = portions
-        loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[list[Row]] = loop.create_future()
-        self.tried: asyncio.Future[None] = loop.create_future()
-        """Done once a claim found nothing for it: even who does not want to wait gets one try."""
-        self.is_leaving = False
-
-    def answer(self, rows: list[Row]) -> None:
-        if not self.done.done():
-            self.done.set_result(rows)
-
-    def fail(self, error: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-            self.done.exception()  # who hung up does not ask for it
-
-
-class Desk:
-    """Polls for one set of lanes, in the order of their arrival, and from where these lanes are scanned."""
-
-    def __init__(self, lanes: frozenset[int]) -> None:
-        self.marks = Marks(sorted(lanes))
-        self.waiting: dict[Poll, None] = {}
-        self.due = float("-inf")
-        self._rest = SHORTEST_REST
-
-    def take(self) -> list[Poll]:
-        """Those who came first, until enough is wanted for one statement."""
-        taken: list[Poll] = []
-        wanted = 0
-        for poll in self.waiting:
-            if wanted >= MOST_POPPED:
-                break
-            taken.append(poll)
-            wanted += poll.want.most
-        for poll in taken:
-            del self.waiting[poll]
-        return taken
-
-    def put_back(self, polls: Sequence[Poll]) -> None:
-        """They got nothing, and keep their place before those who came since, unless they want to leave."""
-        self.waiting = {**{poll: None for poll in polls if not poll.is_leaving}, **self.waiting}
-        for poll in polls:
-            if poll.is_leaving:
-                poll.answer([])
-            elif not poll.tried.done():
-                poll.tried.set_result(None)
-
-    def served(self, now: float, *, found: int, wanted: int) -> None:
-        """Next in turn, or to rest if there was less than wanted: the longer the longer nothing comes."""
-        self._rest = SHORTEST_REST if found else min(2 * self._rest, LONGEST_REST)
-        self.due = now if found >= wanted else now + self._rest
-
-    def scan(self, polls: Sequence[Poll], now: float) -> Scan:
-        """Lanes in the order that the first in line asked for: each worker begins with another one each time."""
-        lanes = list(polls[0].portions)
-        portions = [min(sum(poll.portions[lane] for poll in polls), MOST_POPPED) for lane in lanes]
-        return Scan(lanes, self.marks.next_scan(now, lanes), portions)
 
 
 class Claims:
@@ -118,14 +48,14 @@ class Claims:
         if not self._is_open:
             poll.answer([])
             return poll
-        if (former := self._polls.get(want.worker)) and self.withdraw(former):
-            former.answer([])
+        if former := self._polls.get(want.worker):
+            self.withdraw(former)
         if len(self._polls) >= MOST_WAITING:
             hint = "it comes back by itself; start another API process for so many"
             raise Unavailable("too many workers wait for work here", hint)
         self._polls[want.worker] = poll
         poll.done.add_done_callback(lambda _: self._leave(poll))
-        self._desk(frozenset(portions)).waiting[poll] = None
+        self._desk(poll.lanes).waiting[poll] = None
         self._stir.set()
         telemetry.GATEWAY_WAITING.set(len(self._polls))
         return poll
@@ -134,15 +64,38 @@ class Claims:
         """Whether this is the last claim of its worker that was answered with runs here, asked for once more."""
         return self._answered.get(want.worker) == want.number
 
-    def withdraw(self, poll: Poll) -> bool:
-        """Leave the line; false if a claim for this poll is under way, whose end answers it, or done."""
-        desk = self._desks.get(frozenset(poll.portions))
+    def is_free(self, lanes: frozenset[int]) -> bool:
+        """Whether who asks for these lanes now is served by the next claim, which is not put off."""
+        desk = self._desks.get(lanes)
+        return desk is None or desk.is_free(self._clock())
+
+    def withdraw(self, poll: Poll) -> None:
+        """Have it answered: at once with nothing, or by the end of the claim that is under way for it."""
+        desk = self._desks.get(poll.lanes)
         if desk is None or poll not in desk.waiting:
             poll.is_leaving = True
-            return False
-        del desk.waiting[poll]
-        self._leave(poll)
-        return True
+        else:
+            del desk.waiting[poll]
+            poll.answer([])
+
+    def hurry(self, poll: Poll) -> None:
+        """Have it wait no longer than for one try."""
+        if poll.was_tried:
+            self.withdraw(poll)
+        else:
+            poll.is_leaving = True
+
+    @property
+    def workers(self) -> list[int]:
+        """Those who wait here."""
+        return [*self._polls]
+
+    def tell(self, workers: Iterable[int]) -> None:
+        """Answer these at once, if they still wait: there are news for them."""
+        for worker in workers:
+            if poll := self._polls.get(worker):
+                poll.has_news = True
+                self.withdraw(poll)
 
     def wake(self) -> None:
         """There may be work for anybody."""
@@ -154,8 +107,7 @@ class Claims:
         """Answer everybody who waits, now and from now on: this process is about to end."""
         self._is_open = False
         for poll in [*self._polls.values()]:
-            if self.withdraw(poll):
-                poll.answer([])
+            self.withdraw(poll)
 
     async def run(self) -> None:
         """Claim for whoever waits, until cancelled."""
@@ -195,7 +147,7 @@ class Claims:
 
     async def _serve(self, desk: Desk) -> None:
         polls = desk.take()
-        owners = share([poll.want.most for poll in polls], MOST_POPPED)
+        owners = share([poll.want.most for poll in polls], MOST_POPPED, desk.together(self._clock()))
         try:
             rows = await self._claim(desk, polls, owners)
             lanes = await self._learn(rows) if rows else {}

@@ -8,7 +8,7 @@ import msgspec
 
 from foliot.domain.errorclass import LONGEST_NAME
 from foliot.domain.errors import InvalidField
-from foliot.domain.ids import decode, encode
+from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import LONGEST_ERROR, Outcome
 from foliot.domain.states import TRANSITIONS, Event, State
 from foliot.kit.joined import Joined
@@ -100,7 +100,7 @@ def _part(worker: int, told: Succeeded, place: str) -> Part:
     if not same_length(told, "run_id", "position", "started_at"):
         raise InvalidField(place, "its columns differ in length", "one entry for each run in every column")
     check_instants(told.started_at, place)
-    return Part(worker, told.fence, [decode("run", run) for run in told.run_id], told.position, told.started_at)
+    return Part(worker, told.fence, decode_all("run", told.run_id), told.position, told.started_at)
 
 
 def check_instants(instants: Iterable[datetime], place: str) -> None:

@@ -27,6 +27,11 @@ WITH made AS (
 INSERT INTO ready (lane, rank, run)
 SELECT lane, rank, run FROM unnest($5::int[], $6::bigint[], $1::bigint[]) AS x(lane, rank, run)
 
+-- :name enqueue_alone
+-- `reserve` and `enqueue` in one, for a run that comes alone. Why it commits twice is told beside the procedure, in the
+-- fourteenth migration.
+CALL enqueue_alone($1, $2, $3, $4, $5, $6, $7)
+
 -- :name claim
 -- Pops the lowest ranks of each lane, from its low-water mark on. Lanes come in the order the worker wants to be fed,
 -- each with the most it may give; the outer LIMIT stops the scan, and with it the locking, as soon as there is enough.
@@ -51,6 +56,9 @@ SELECT claimed.id AS fence, taken.position::int AS position, run.id, run.rank, r
        run.attempt, run.deaths, run.scheduled_at, run.target, run.payload, run.forgiven
   FROM claimed CROSS JOIN LATERAL unnest(claimed.runs) WITH ORDINALITY AS taken(run, position)
   JOIN run ON run.id = taken.run
+
+-- :name claim_when_ready
+SELECT * FROM claim_when_ready($1, $2, $3::int[], $4::bigint[], $5, $6::int[], $7)
 
 -- :name reclaim
 -- The reply to a claim was lost: what did it take?
@@ -174,7 +182,9 @@ UPDATE run SET started_at = x.started_at
 RETURNING run.id, claim.id AS fence
 
 -- :name forget
-DELETE FROM claim WHERE worker = $1 AND id = ANY ($2::bigint[])
+-- Not waited for until it is on disk: a claim that comes back in a crash covers none of its runs, which are gone or fenced,
+-- and goes with its worker.
+DELETE FROM claim WHERE worker = $1 AND id = ANY ($2::bigint[]) RETURNING set_config('synchronous_commit', 'off', true)
 
 -- :name publish
 UPDATE lane SET v = x.v FROM unnest($1::int[], $2::bigint[]) AS x(id, v) WHERE lane.id = x.id AND lane.v < x.v

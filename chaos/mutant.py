@@ -1,0 +1,60 @@
+"""A build of Foliot with one safeguard taken out, and the faults that the safeguard is there for."""
+
+import shutil
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from chaos.chores import USUAL, Odd
+from chaos.nemesis import Burst, Strike
+from chaos.topology import ROOT
+
+PRODUCT: Final = ROOT / "src" / "foliot"
+
+
+class Edit(NamedTuple):
+    """`before` stands in the file exactly once, or the build fails: a mutant must not fade away unnoticed."""
+
+    file: str
+    before: str
+    after: str
+
+
+class Mutant(NamedTuple):
+    name: str
+    what: str
+    """What is broken, the second nets included that would hide it."""
+    edits: tuple[Edit, ...]
+    bursts: list[Burst]
+    seconds: float
+    """That the clients work in one round."""
+    rate: float = 400.0
+    slowest: float = 8.0
+    """Handlers take their time: what two run at once, or one runs without a right to, lasts long enough to be seen."""
+    odd: Odd = USUAL
+
+
+class Stale(Exception):  # noqa: N818 - reads aloud
+    """The source has changed under a mutation."""
+
+
+def build(mutant: Mutant, folder: Path) -> Path:
+    """A copy of Foliot's source with the mutation in it; the folder to import it from."""
+    copy = folder / "foliot"
+    shutil.copytree(PRODUCT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for edit in mutant.edits:
+        path = copy / edit.file
+        text = path.read_text()
+        if (count := text.count(edit.before)) != 1:
+            raise Stale(f"{mutant.name}: {edit.file} has {count} times, and not once:\n{edit.before}")
+        path.write_text(text.replace(edit.before, edit.after))
+    return folder
+
+
+def burst(*strikes: tuple[float, str, str], warm_up: float = 8.0) -> Burst:
+    return Burst(warm_up, [(after, Strike(kind, target)) for after, kind, target in strikes])
+
+
+CUT_OFF: Final = [
+    # Cut off for longer than its lease, a worker has results in hand of what others are running again.
+    burst((0.0, "partition", "worker-2"), (9.0, "partition", "worker-0")),
+]

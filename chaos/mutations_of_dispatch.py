@@ -1,0 +1,127 @@
+"""Mutants of what leases, dead letters, pauses and transactions promise."""
+
+from typing import Final
+
+from chaos.chores import Odd
+from chaos.mutant import CUT_OFF, Edit, Mutant, burst
+
+_GUARDIAN_OFF = Mutant(
+    "guardian-off",
+    "the guard of a process of its own does not look at the lease",
+    (Edit("worker/child/guard.py", "if now >= self._leases[self._lease]:", "if now < 0:"),),
+    [burst((0.0, "stopSupervisor", "workers"), (15.0, "stopSupervisor", "workers"))],
+    75.0,
+    odd=Odd(caged_every=3),  # so that somebody surely begins something in a process of its own meanwhile
+)
+_ONCE_IGNORED = Mutant(
+    "once-ignored",
+    "the reaper gives an at-most-once run that had begun to another worker",
+    (Edit("store/sql/fleet.sql", "WHEN began = 1 AND once THEN 7", "WHEN false THEN 7"),),
+    [burst((0.0, "kill", "worker-0"), (4.0, "kill", "worker-1"))],
+    40.0,
+)
+_REPLAY_RESETS_FENCE = Mutant(
+    "replay-resets-fence",
+    "a replayed run begins with no fence: the claim in which it died covers it once more",
+    (Edit("store/sql/letters.sql", "clock_timestamp(), fence, rank, tenant", "clock_timestamp(), 0, rank, tenant"),),
+    [burst(*((6.0 * number, "kill", f"worker-{number}") for number in range(3)), warm_up=12.0)],
+    45.0,
+)
+_DISCARD_FORGETS = Mutant(
+    "discard-forgets",
+    "a discarded run stays among the dead letters, where the next replay finds it",
+    (
+        Edit(
+            "store/sql/letters.sql",
+            "    DELETE FROM dead_letter d USING held WHERE d.id = held.id RETURNING d.*\n",
+            "    SELECT d.* FROM dead_letter d JOIN held ON held.id = d.id\n",
+        ),
+    ),
+    [burst((0.0, "kill", "worker-0"))],
+    30.0,
+)
+_COMMIT_WITHOUT_SETTLE = Mutant(
+    "commit-without-settle",
+    "the transaction of a handler is committed whether or not the run is still its own; it is settled afterwards",
+    (
+        Edit(
+            "store/effects.py", "                await self._settle(connection, settlement)\n", "                pass\n"
+        ),
+    ),
+    [burst((0.0, "stop", "worker-0"), (3.0, "stop", "worker-1"))],
+    40.0,
+)
+_JOINED_UNFENCED = Mutant(
+    "joined-unfenced",
+    "the gateway takes any result of a run, whoever holds it; a remote worker that learns of its own death still hands"
+    " in what it has",
+    (
+        Edit(
+            "store/sql/gateway.sql",
+            "    SELECT claim.id, claim.worker, claim.runs, x.first, x.last\n"
+            "      FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[]) AS x(fence, worker, first, last)\n"
+            "      JOIN claim ON claim.id = x.fence AND claim.worker = x.worker\n"
+            "       FOR KEY SHARE OF claim\n",
+            "    SELECT x.fence AS id, x.worker, x.first, x.last\n"
+            "      FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[]) AS x(fence, worker, first, last)\n",
+        ),
+        Edit(
+            "store/sql/gateway.sql",
+            "     WHERE run.id = ($5::bigint[])[n] AND held.runs[($6::int[])[n]] = run.id AND run.fence < held.id\n",
+            "     WHERE run.id = ($5::bigint[])[n] AND $6::int[] IS NOT NULL\n",
+        ),
+        Edit(
+            "worker/process.py",
+            "        if standing is None:\n",
+            "        if standing is None:\n            await self._settler.drained()\n",
+        ),
+    ),
+    [burst((0.0, "stop", "worker-3"), (9.0, "partition", "worker-3"))],
+    60.0,
+)
+_PAUSE_IGNORED = Mutant(
+    "pause-ignored",
+    "claims take from paused queues, and workers do not keep what they have of them",
+    (
+        *(
+            Edit(file, "     WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n", "")
+            for file in ("store/sql/dispatch.sql", "store/sql/gateway.sql")
+        ),
+        Edit("worker/claimer.py", "        self._paused = lanes\n", "        self._paused = frozenset()\n"),
+        Edit("worker/claimer.py", "        if lanes - self._paused:\n", "        if lanes - lanes:\n"),
+    ),
+    [burst((0.0, "kill", "worker-0"))],
+    40.0,
+)
+_CUT_OFF_IGNORED = Mutant(
+    "cut-off-ignored",
+    "a worker that is cut off from the database lets handlers go on that must not outlive its lease",
+    (Edit("worker/runner.py", "            elif cut_off and going", "            elif now < 0 and going"),),
+    CUT_OFF,
+    45.0,
+    odd=Odd(patient_every=2, patient=(30.0, 32.0)),
+)
+_SNOOZE_SPENDS = Mutant(
+    "snooze-spends",
+    "a snooze counts as an attempt",
+    (
+        Edit(
+            "store/sql/dispatch.sql",
+            "attempt = run.attempt + CASE WHEN covered.ending IN (7, 8) THEN 0 ELSE 1 END",
+            "attempt = run.attempt + CASE WHEN covered.ending = 8 THEN 0 ELSE 1 END",
+        ),
+    ),
+    [burst((0.0, "kill", "worker-0"))],
+    25.0,
+)
+OF_DISPATCH: Final = (
+    _GUARDIAN_OFF,
+    _ONCE_IGNORED,
+    _REPLAY_RESETS_FENCE,
+    _DISCARD_FORGETS,
+    _COMMIT_WITHOUT_SETTLE,
+    _JOINED_UNFENCED,
+    _PAUSE_IGNORED,
+    _CUT_OFF_IGNORED,
+    _SNOOZE_SPENDS,
+)

@@ -1,0 +1,97 @@
+"""Handlers under way: which there are, since when, and which of them have taken their time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from foliot.domain.outcome import Ending
+from foliot.store.dispatch import Claimed
+from foliot.worker.executor import Assignment
+from foliot.worker.verdict import Stop
+
+BLINK: Final = timedelta(milliseconds=50)
+"""Handlers that take longer are noted in the database; deadlines are looked at this often."""
+_BLINK: Final = BLINK.total_seconds()
+
+
+class Going:
+    """One handler under way."""
+
+    __slots__ = ("assignment", "began", "noted", "stopped", "task")
+
+    def __init__(self, assignment: Assignment, task: "asyncio.Task[None]", began: float, *, noted: bool) -> None:
+        self.assignment = assignment
+        self.task = task
+        self.began = began
+        self.noted = noted
+        self.stopped: Stop | None = None
+
+    def stop(self, ending: Ending, why: str = "") -> None:
+        """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
+        if self.stopped is None:
+            self.stopped = Stop(ending, why)
+            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
+
+
+class Underway:
+    """A look at the deadlines costs nothing for those that have time: a hundred thousand may be under way."""
+
+    def __init__(self) -> None:
+        self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
+        # The same in order of their start: what began just now, and what has gone on for a blink, by its time-out.
+        self._young: deque[Going] = deque()
+        self._old: dict[timedelta, dict[int, Going]] = {}
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self.busy = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._going)
+
+    def __iter__(self) -> Iterator[Going]:
+        return iter(self._going.values())
+
+    def of(self, run: Claimed) -> Going | None:
+        return self._going.get(id(run))
+
+    def add(self, going: Going) -> None:
+        self._going[id(going.assignment.run)] = going
+        self._young.append(going)
+        self.idle.clear()
+        self.busy.set()
+
+    def remove(self, assignment: Assignment) -> None:
+        name, timeout = id(assignment.run), assignment.spec.timeout
+        del self._going[name]
+        if (old := self._old.get(timeout)) is not None:
+            old.pop(name, None)
+            if not old:
+                del self._old[timeout]
+        if not self._going:
+            self.idle.set()
+            self.busy.clear()
+
+    def grow_old(self, now: float) -> list[Going]:
+        """From now on, deadlines are looked at of those that have gone on for a blink; which of them were not noted."""
+        unnoted = []
+        while self._young and now - self._young[0].began >= _BLINK:
+            going = self._young.popleft()
+            if self.of(going.assignment.run) is going:  # else it has come to its end
+                self._old.setdefault(going.assignment.spec.timeout, {})[id(going.assignment.run)] = going
+                unnoted += [] if going.noted else [going]
+                going.noted = True
+        return unnoted
+
+    def overdue(self, now: float) -> list[Going]:
+        """Those that have gone on for a blink and are past their deadline."""
+        late = []
+        for timeout, old in self._old.items():
+            latest = now - timeout.total_seconds()
+            for going in old.values():
+                if going.began > latest:
+                    break
+                late.append(going)
+        return late
