@@ -26,7 +26,8 @@ from foliot.kit.tasks import background
 from foliot.worker.child import kernel
 from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Nursery, open_nursery
-from foliot.worker.commands.executor import Commands, Ended
+from foliot.worker.commands.attendant import Attendant, Ended
+from foliot.worker.commands.executor import Commands
 from foliot.worker.commands.folders import Folders, open_folders
 from foliot.worker.commands.isolation import Isolation, probe
 from worker.making import assignment
@@ -45,11 +46,6 @@ class Lab:
         self.isolation = isolation
         self.heard: list[Ended] = []
 
-    def commands(self, policy: dict[str, Any] | None = None, **fields: Any) -> Commands:
-        allowed = msgspec.convert(policy or ANYTHING, CommandPolicy)
-        told = self.heard.append
-        return Commands(self.nursery, allowed, self.isolation, self.folders, told=told, **fields)
-
     async def run(
         self,
         *argv: str,
@@ -60,7 +56,9 @@ class Lab:
         hidden: Sequence[str] = (),
         **fields: Any,
     ) -> Answer:
-        commands = self.commands(policy, hidden=hidden, redaction=Redaction(secrets))
+        attendant = Attendant(self.nursery, Redaction(secrets), self.heard.append)
+        allowed = msgspec.convert(policy or ANYTHING, CommandPolicy)
+        commands = Commands(attendant, allowed, self.isolation, self.folders, hidden)
         spec = Spec(handler=CommandHandler(argv), **fields)
         asked = assignment(spec, payload=msgspec.json.encode(payload), tenant=tenant[1])
         return await commands.execute(tenant[0], asked)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from foliot.domain.commands import SEARCHED
-from foliot.worker.commands import executor as executor_module
+from foliot.worker.commands import attendant as attendant_module
 from foliot.worker.commands.executor import find_program
 from foliot.worker.commands.isolation import FIRST_ID
 from kit.launching import needs_root
@@ -169,7 +169,7 @@ async def test_a_fork_bomb_stays_within_its_limit_and_goes_with_its_attempt(
     started = asyncio.ensure_future(lab.run(PYTHON, "-I", "-c", BOMB, policy=few, tenant=("growth", 9)))
     await eventually(lambda: started.done() or len(living(BOMB)) >= MOST_BOMBS - 1)
     assert len(living(BOMB)) <= MOST_BOMBS
-    monkeypatch.setattr(executor_module, "GRACE", timedelta(0))
+    monkeypatch.setattr(attendant_module, "GRACE", timedelta(0))
     started.cancel()
     await asyncio.wait([started])
     assert not living(BOMB)

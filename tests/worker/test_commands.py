@@ -15,7 +15,7 @@ from foliot.domain.outcome import Failure
 from foliot.domain.spec import CommandHandler, Spec
 from foliot.worker.child.child import CannotStart
 from foliot.worker.child.confine import PARTS
-from foliot.worker.commands import executor as executor_module
+from foliot.worker.commands import attendant as attendant_module
 from foliot.worker.commands import isolation as isolation_module
 from foliot.worker.commands.executor import NOT_ALLOWED, argv_of
 from foliot.worker.commands.folders import open_folders, remove
@@ -151,7 +151,7 @@ async def test_limits_hold(lab: Lab):
 async def test_a_cancelled_command_gets_sigterm_then_sigkill_and_so_does_everybody_it_left_behind(
     lab: Lab, walls: bool, mood: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(executor_module, "GRACE", GRACE if mood == "deaf" else timedelta(seconds=20))
+    monkeypatch.setattr(attendant_module, "GRACE", GRACE if mood == "deaf" else timedelta(seconds=20))
     trap = 'trap "" TERM' if mood == "deaf" else 'trap "echo cleaned up; exit 1" TERM'
     marker = f"16180.{os.getpid()}"
     daemon = f"setsid sh -c '{trap}; setsid sleep {marker} & wait' &"

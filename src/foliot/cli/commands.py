@@ -19,6 +19,7 @@ from foliot.domain.errors import FoliotError
 from foliot.domain.redaction import Redaction
 from foliot.kit.settings import Settings, find_access
 from foliot.worker.child.nursery import Nursery
+from foliot.worker.commands.attendant import Attendant
 from foliot.worker.commands.executor import Commands
 from foliot.worker.commands.folders import open_folders
 from foliot.worker.commands.isolation import Isolation, account_of, probe
@@ -47,14 +48,9 @@ async def open_commands(settings: Settings, nursery: Nursery) -> AsyncIterator[C
             return
         _check_terms(settings, policy, isolation)
         _say(isolation)
-        yield Commands(
-            nursery,
-            policy,
-            isolation,
-            folders,
-            hidden=[str(settings.home), str(settings.commands), home_of_worker()],
-            redaction=Redaction(_secrets(settings, policy)),
-        )
+        attendant = Attendant(nursery, Redaction(_secrets(settings, policy)))
+        hidden = [str(settings.home), str(settings.commands), home_of_worker()]
+        yield Commands(attendant, policy, isolation, folders, hidden)
 
 
 def read_policy(file: Path) -> CommandPolicy:
