@@ -1,5 +1,6 @@
 """`foliot job …`"""
 
+import json
 import re
 
 from cli.conftest import Shell
@@ -65,7 +66,8 @@ async def test_a_job_is_edited_field_by_field(shell: Shell):
 
 
 async def test_a_job_may_run_a_command(shell: Shell):
-    job = await shell.json("job", "create", "tidy", "--every", "PT1H", "--", "/usr/local/bin/tidy", "--all", "a b")
+    words = ("job", "create", "tidy", "--every", "PT1H", "--json", "--", "/usr/local/bin/tidy", "--all", "a b")
+    job = json.loads(await shell(*words))
     assert job["handler"] == {"type": "command", "argv": ["/usr/local/bin/tidy", "--all", "a b"]}
     assert (await shell.json("job", "create", "alone", "/usr/local/bin/tidy"))["handler"]["type"] == "command"
     changed = await shell.json("job", "edit", job["jobId"], "--argv", "tidy", "--argv=--none")

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -18,39 +18,64 @@ from foliot.domain.commands import CommandPolicy
 from foliot.domain.errors import FoliotError
 from foliot.domain.redaction import Redaction
 from foliot.kit.settings import Settings, find_access
+from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Nursery
 from foliot.worker.commands.attendant import Attendant
+from foliot.worker.commands.containers import Containers, Engine, find_engine
 from foliot.worker.commands.executor import Commands
-from foliot.worker.commands.folders import open_folders
+from foliot.worker.commands.folders import Folders, open_folders
 from foliot.worker.commands.isolation import Isolation, account_of, probe
 from foliot.worker.commands.rules import home_of_worker
+from foliot.worker.executor import Assignment
 
 log = structlog.get_logger("worker")
 
+COMMAND, CONTAINER = "command", "container"
 STAY_OFF: Final = "commands stay off: here they could only run as this worker's own user"
 _SECRET: Final = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|DSN|URL", re.IGNORECASE)
 
 
+By = Callable[[str, Assignment], Awaitable[Answer]]
+"""Runs one attempt for the tenant of that name."""
+
+
 @asynccontextmanager
-async def open_commands(settings: Settings, nursery: Nursery) -> AsyncIterator[Commands | None]:
-    """What runs commands, or nothing if the operator does not want them or the machine cannot hold them."""
+async def open_commands(settings: Settings, nursery: Nursery) -> AsyncIterator[dict[str, By]]:
+    """What runs commands and containers, by group; nothing of what nobody allows, or the machine cannot do."""
     if settings.commands is None:
         if settings.commands_same_user:
             log.warning("commands stay off: --commands-same-user says as whom, but no --commands says which")
-        yield None
+        yield {}
         return
     policy = read_policy(settings.commands)
     with open_folders() as folders:
-        isolation = await probe(nursery, folders)
-        if not may_run(isolation, same_user=settings.commands_same_user):
-            log.error(STAY_OFF, hint=how_to_mend(isolation), refused=isolation.refused)
-            yield None
-            return
-        _check_terms(settings, policy, isolation)
-        _say(isolation)
         attendant = Attendant(nursery, Redaction(_secrets(settings, policy)))
-        hidden = [str(settings.home), str(settings.commands), home_of_worker()]
-        yield Commands(attendant, policy, isolation, folders, hidden)
+        found: dict[str, By] = {}
+        if policy.has_commands and (isolation := await _isolation(settings, nursery, folders)) is not None:
+            _check_terms(settings, policy, isolation)
+            hidden = [str(settings.home), str(settings.commands), home_of_worker()]
+            found[COMMAND] = Commands(attendant, policy, isolation, folders, hidden).execute
+        if policy.has_images and (engine := await _engine()) is not None:
+            found[CONTAINER] = Containers(attendant, policy, engine, folders).execute
+        yield found
+
+
+async def _isolation(settings: Settings, nursery: Nursery, folders: Folders) -> Isolation | None:
+    isolation = await probe(nursery, folders)
+    if not may_run(isolation, same_user=settings.commands_same_user):
+        log.error(STAY_OFF, hint=how_to_mend(isolation), refused=isolation.refused)
+        return None
+    _say(isolation)
+    return isolation
+
+
+async def _engine() -> Engine | None:
+    engine = await find_engine()
+    if engine is None:
+        log.warning("no containers here: neither podman nor docker answers")
+    else:
+        log.info("containers are run", engine=engine.program)
+    return engine
 
 
 def read_policy(file: Path) -> CommandPolicy:

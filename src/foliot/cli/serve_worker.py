@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from foliot import __version__
-from foliot.cli.commands import open_commands
+from foliot.cli.commands import By, open_commands
 from foliot.cli.compose import CannotStart
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
@@ -28,7 +28,6 @@ from foliot.store.fleet import About
 from foliot.store.specs import StoredSpec
 from foliot.worker.alone import Alone
 from foliot.worker.child.nursery import Nursery, open_nursery
-from foliot.worker.commands.executor import Commands
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.process import WorkerOptions, WorkerProcess
@@ -37,7 +36,6 @@ from foliot.worker.web import http_executor, open_session
 log = structlog.get_logger("worker")
 
 BY_ENVIRONMENT: Final = Reach()
-COMMAND: Final = "command"
 
 
 def serve_worker(
@@ -63,9 +61,7 @@ async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reac
         await _work(reached, app, nursery, commands, stop)
 
 
-async def _work(
-    reached: Reached, app: Worker, nursery: Nursery, commands: Commands | None, stop: asyncio.Event
-) -> None:
+async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event) -> None:
     alone = await _alone(app, nursery)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
     async with open_session(app.concurrency) as session:
@@ -83,11 +79,11 @@ async def _work(
                 by_group |= {f"fn:{name}": alone.isolated for name, task in app.tasks.items() if task.is_isolated}
                 suspects = {f"fn:{name}": alone.suspect for name in functions}
 
-            groups = (*by_group, *([] if commands is None else [COMMAND]))
+            groups = (*by_group, *commands)
 
             def executors(stored: StoredSpec) -> Executor | None:
-                if commands is not None and stored.spec.handler.group == COMMAND:
-                    return partial(commands.execute, stored.tenant)
+                if run := commands.get(stored.spec.handler.group):
+                    return partial(run, stored.tenant)
                 return by_group.get(stored.spec.handler.group)
 
             def suspicious(stored: StoredSpec) -> Executor | None:

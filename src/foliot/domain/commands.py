@@ -1,4 +1,4 @@
-"""Which commands an operator lets each tenant run on a worker, and under what terms."""
+"""Which commands and containers an operator lets each tenant run on a worker, and under what terms."""
 
 import fnmatch
 import posixpath
@@ -57,12 +57,14 @@ class Terms(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
 
 class TenantTerms(Terms, frozen=True, rename="kebab", forbid_unknown_fields=True):
     allow: tuple[str | tuple[str, ...], ...] = ()
+    images: tuple[str, ...] = ()
 
 
 class Rights(msgspec.Struct, frozen=True):
     """What one tenant may run, and how."""
 
     allow: tuple[tuple[str, ...], ...]
+    images: tuple[str, ...]
     account: str | None
     network: bool
     readable: tuple[str, ...]
@@ -80,6 +82,10 @@ class Rights(msgspec.Struct, frozen=True):
             return False
         return any(_names(entry[0], program) and tuple(argv[1 : len(entry)]) == entry[1:] for entry in self.allow)
 
+    def allows_image(self, image: str) -> bool:
+        """A `*` in an entry stands for anything, also for several parts of a name."""
+        return any(fnmatch.fnmatchcase(image, entry) for entry in self.images)
+
 
 class CommandPolicy(Terms, frozen=True, rename="kebab", forbid_unknown_fields=True):
     """An operator's word: nothing of it can be set by who writes a job."""
@@ -87,20 +93,29 @@ class CommandPolicy(Terms, frozen=True, rename="kebab", forbid_unknown_fields=Tr
     tenants: dict[str, TenantTerms] = {}
 
     def __post_init__(self) -> None:
-        if not any(terms.allow for terms in self.tenants.values()):
+        if not (self.has_commands or self.has_images):
             hint = '[tenants.NAME] with allow = ["/usr/local/bin/report"]; NAME may be "*" for all of them'
             raise InvalidField("tenants", "nobody may run anything", hint)
         for name, terms in self.tenants.items():
             for place, entry in enumerate(terms.allow):
                 _check(entry, f"tenants.{name}.allow[{place}]")
 
+    @property
+    def has_commands(self) -> bool:
+        return any(terms.allow for terms in self.tenants.values())
+
+    @property
+    def has_images(self) -> bool:
+        return any(terms.images for terms in self.tenants.values())
+
     def of(self, tenant: str) -> Rights | None:
         """What this tenant may run; none if nothing."""
         own = self.tenants.get(tenant) or self.tenants.get(ANYBODY)
-        if own is None or not own.allow:
+        if own is None or not (own.allow or own.images):
             return None
         return Rights(
             allow=tuple((entry,) if isinstance(entry, str) else entry for entry in own.allow),
+            images=own.images,
             account=_first(own.account, self.account, None),
             network=_first(own.network, self.network, False),
             readable=_first(own.readable, self.readable, ()),

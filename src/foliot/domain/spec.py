@@ -4,10 +4,10 @@ import hashlib
 import re
 import shlex
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.errorclass import RetryRule
 from foliot.domain.errors import InvalidField
@@ -69,14 +69,42 @@ class CommandHandler(msgspec.Struct, frozen=True, tag="command", tag_field="type
         return self.argv[0] if self.argv else "command"
 
 
-Handler = HttpHandler | FunctionHandler | CommandHandler
+class Resources(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """What a container gets at most, if it asks for less than the operator's limits."""
+
+    cpus: Annotated[float, Meta(gt=0, le=1_024)] | None = None
+    memory_mib: Annotated[int, Meta(ge=4, le=2**30)] | None = None
+
+
+class ContainerHandler(msgspec.Struct, frozen=True, tag="container", tag_field="type", forbid_unknown_fields=True):
+    """An image and what it is given, for a worker that has an engine and whose operator allows it.
+
+    Without `image` all but the resources travels with each run, so that specs stay few.
+    """
+
+    image: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    resources: Resources = Resources()
+
+    @property
+    def group(self) -> str:
+        return "container"
+
+    @property
+    def label(self) -> str:
+        return self.image or "container"
+
+
+Handler = HttpHandler | FunctionHandler | CommandHandler | ContainerHandler
 
 
 def shown(handler: Handler, target: bytes | None) -> str:
     """What people know the handler of a run by; `target` is what travelled with the run."""
     varying = msgspec.json.decode(target) if target else {}
-    if isinstance(handler, CommandHandler):
-        line = shlex.join(varying.get("argv", handler.argv))
+    if isinstance(handler, CommandHandler | ContainerHandler):
+        words = handler.argv if isinstance(handler, CommandHandler) else (handler.image, *handler.args)
+        line = shlex.join(varying.get("argv") or [varying["image"], *varying["args"]] if varying else words)
         return line if len(line) <= LONGEST_SHOWN else f"{line[: LONGEST_SHOWN - 1]}…"
     return str(varying.get("url") or handler.label)
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.spec import FUNCTION_NAME, CommandHandler, FunctionHandler, Handler, HttpHandler
+from foliot.domain.spec import FUNCTION_NAME, CommandHandler, ContainerHandler, FunctionHandler, Handler, HttpHandler
 from foliot.domain.target import check_url
 from foliot.wire.codec import CONTROL
 
@@ -21,9 +21,13 @@ LONGEST_HEADER: Final = 4_096
 MOST_WORDS: Final = 1_000
 LARGEST_ARGV: Final = 32 * 1024
 """Bytes of all words of a command together. More belongs into the payload, which it reads from its standard input."""
+MOST_VARIABLES: Final = 256
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_IMAGE: Final = re.compile(r"[a-z0-9][a-zA-Z0-9._:/@-]{0,254}")
+"""Looser than the grammar of references: engines know that one. It must not look like one of their options."""
 _AS_WORDS: Final = 'write it as a list of words, such as ["/usr/local/bin/report", "--day", "2026-11-16"]'
 
-Given = str | HttpHandler | FunctionHandler | CommandHandler
+Given = str | HttpHandler | FunctionHandler | CommandHandler | ContainerHandler
 """What may stand as `handler`."""
 
 
@@ -43,9 +47,10 @@ def handler_of(handler: Given) -> Handler:
                 raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", f"one of {sorted(_METHODS)}")
             _check_headers(headers)
             return HttpHandler(url=check_url(url, "handler.url"), method=method.upper(), headers=headers)
-        case CommandHandler(argv=argv):
-            _check_argv(argv)
-            return handler
+        case CommandHandler():
+            return _command(handler)
+        case ContainerHandler():
+            return _container(handler)
 
 
 def _function(name: str) -> FunctionHandler:
@@ -55,18 +60,44 @@ def _function(name: str) -> FunctionHandler:
     return FunctionHandler(name)
 
 
-def _check_argv(argv: tuple[str, ...]) -> None:
-    if not argv or not argv[0]:
+def _command(handler: CommandHandler) -> CommandHandler:
+    if not handler.argv or not handler.argv[0]:
         raise InvalidField("handler.argv", "names no program", _AS_WORDS)
-    if len(argv) > MOST_WORDS:
-        raise InvalidField("handler.argv", f"has more than {MOST_WORDS:,} words", "put them into the payload")
-    size = sum(len(word.encode(errors="surrogatepass")) + 1 for word in argv)
+    _check_words(handler.argv, "handler.argv")
+    return handler
+
+
+def _container(handler: ContainerHandler) -> ContainerHandler:
+    if not _IMAGE.fullmatch(handler.image):
+        hint = "such as ghcr.io/acme/report:1.2"
+        raise InvalidField("handler.image", f"{handler.image[:80]!r} names no image", hint)
+    _check_words(handler.args, "handler.args")
+    _check_env(handler.env)
+    return handler
+
+
+def _check_words(words: tuple[str, ...], field: str) -> None:
+    if len(words) > MOST_WORDS:
+        raise InvalidField(field, f"has more than {MOST_WORDS:,} words", "put them into the payload")
+    size = sum(len(word.encode(errors="surrogatepass")) + 1 for word in words)
     if size > LARGEST_ARGV:
-        hint = "put it into the payload, which the command reads from its standard input"
-        raise InvalidField("handler.argv", f"is {size:,} bytes; at most {LARGEST_ARGV:,} are taken", hint)
-    for place, word in enumerate(argv):
+        hint = "put it into the payload, which is read from standard input"
+        raise InvalidField(field, f"is {size:,} bytes; at most {LARGEST_ARGV:,} are taken", hint)
+    for place, word in enumerate(words):
         if "\0" in word:
-            raise InvalidField(f"handler.argv[{place}]", "contains a NUL character", "no argument of a program can")
+            raise InvalidField(f"{field}[{place}]", "contains a NUL character", "no argument of a program can")
+
+
+def _check_env(env: dict[str, str]) -> None:
+    if len(env) > MOST_VARIABLES or sum(map(len, (*env, *env.values()))) > LARGEST_ARGV:
+        hint = "put it into the payload, which is read from standard input"
+        raise InvalidField("handler.env", f"more than {MOST_VARIABLES} variables, or too large", hint)
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or name.startswith("FOLIOT_"):
+            hint = "letters, digits and '_'; names that begin with FOLIOT_ are ours"
+            raise InvalidField("handler.env", f"{name[:40]!r} cannot be set", hint)
+        if CONTROL.search(value):
+            raise InvalidField("handler.env", f"{name} contains control characters", "put it into the payload")
 
 
 def _check_headers(headers: dict[str, str]) -> None:

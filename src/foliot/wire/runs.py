@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
-from foliot.domain.spec import CommandHandler, FunctionHandler, HttpHandler, Spec
+from foliot.domain.spec import CommandHandler, ContainerHandler, FunctionHandler, HttpHandler, Spec
 from foliot.wire.handlers import handler_of
 from foliot.wire.jobs import Policy, spec_of
 from foliot.wire.timing import Duration, Instant, check_instant
@@ -59,3 +59,6 @@ def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:
             return spec_of(body, handler=HttpHandler(method=method)), msgspec.json.encode(target)
         case CommandHandler(argv=argv):
             return spec_of(body, handler=CommandHandler()), msgspec.json.encode({"argv": argv})
+        case ContainerHandler(image=image, args=args, env=env, resources=resources):
+            target = {"image": image, "args": args, "env": env}
+            return spec_of(body, handler=ContainerHandler(resources=resources)), msgspec.json.encode(target)

@@ -19,6 +19,10 @@ _LOOK: Final = 1_000
 """Milliseconds between two looks at the clock, at most: a timer stands still while the machine sleeps."""
 
 
+_LAST_DEED: Final = 10.0
+"""Seconds that what is to be done last may take."""
+
+
 class Guard:
     """One child and all its descendants.
 
@@ -49,6 +53,8 @@ class Guard:
         self._say(f"started {self._child}")
         self._watch(wake)
         self._end_all()
+        if order["last"] and self._status is not None and os.WIFSIGNALED(self._status):
+            self._do_last(order["last"], order["environment"])
         self._say(f"ended {launched.status(self._status or 0)}")
 
     def _watch(self, wake: int) -> None:
@@ -101,6 +107,23 @@ class Guard:
                 for pid in descendants():
                     send(pid, signal.SIGKILL)
                 time.sleep(0.001)
+
+    def _do_last(self, argv: list[str], environment: dict[str, str]) -> None:
+        """What the child did somewhere else, it cannot undo any more: we do it, though nobody supervises us."""
+        pid = os.fork()
+        if not pid:
+            try:
+                os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+                for _ in range(3):
+                    os.open(os.devnull, os.O_RDWR)
+                os.execvpe(argv[0], argv, environment)  # noqa: S606 - no shell
+            finally:
+                os._exit(127)
+        until = time.clock_gettime(_CLOCK) + _LAST_DEED
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.clock_gettime(_CLOCK) >= until:
+                send(pid, signal.SIGKILL)
+            time.sleep(0.005)
 
     def _say(self, line: str) -> None:
         with suppress(OSError):  # nobody listens any more

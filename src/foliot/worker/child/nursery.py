@@ -50,6 +50,8 @@ class Command(NamedTuple):
     folder: str = ""
     program: str = ""
     """The file to execute, if `argv` calls it by another name."""
+    last: Sequence[str] = ()
+    """Executed when the child did not end by itself: to end what it has others do."""
     rules: Mapping[str, Any] | None = None
     """What it may not do (child/confine.py); none for a child that is to be trusted like ourselves."""
     bound: bool = False
@@ -140,6 +142,7 @@ class Nursery:
                 "environment": dict(command.environment),
                 "folder": command.folder,
                 "places": list(command.descriptors),
+                "last": list(command.last),
                 "lease": BOUND if command.bound else FREE,
                 "rules": None if command.rules is None else dict(command.rules),
             }
