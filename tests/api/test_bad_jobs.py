@@ -38,6 +38,22 @@ BAD = {
         {"handler": {"type": "command", "argv": ["/bin/report"], "env": {"LD_PRELOAD": "/x.so"}}},
         "handler.env",
     ),
+    "a container without an image": ({"handler": {"type": "container", "args": ["x"]}}, "handler.image"),
+    "an image that is an option": ({"handler": {"type": "container", "image": "--privileged"}}, "handler.image"),
+    "args as a string": ({"handler": {"type": "container", "image": "acme/report", "args": "x"}}, "handler.args"),
+    "a line break in a variable": (
+        {"handler": {"type": "container", "image": "acme/report", "env": {"A": "1\nB=2"}}},
+        "handler.env",
+    ),
+    "a variable of ours": (
+        {"handler": {"type": "container", "image": "acme/report", "env": {"FOLIOT_RUN": "1"}}},
+        "handler.env",
+    ),
+    "less than no processor": (
+        {"handler": {"type": "container", "image": "acme/report", "resources": {"cpus": -1}}},
+        "handler.resources.cpus",
+    ),
+    "a mount": ({"handler": {"type": "container", "image": "acme/report", "volumes": ["/:/host"]}}, "handler.volumes"),
     "a user of the caller's": ({"handler": {"type": "command", "argv": ["/bin/report"], "uid": 0}}, "handler.uid"),
     "a broken cron": ({"cronExpression": "61 * * * *"}, "cronExpression"),
     "a cron of four fields": ({"cronExpression": "* * * *"}, "cronExpression"),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.domain.commands import CommandPolicy, Limits, Rights
-from foliot.domain.spec import CommandHandler, FunctionHandler, HttpHandler, shown
+from foliot.domain.spec import CommandHandler, ContainerHandler, FunctionHandler, HttpHandler, shown
 
 NAMES = st.sampled_from(["report", "tidy", "..", "a*", "*", ""])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda names: "/" + "/".join(names))
@@ -37,6 +37,16 @@ def test_a_star_stands_for_names_in_one_folder():
     assert jobs.allows("/srv/jobs/tidy.sh", ["x"])
     for program in ("/srv/jobs/tidy", "/srv/jobs/deep/tidy.sh", "/srv/jobs/../jobs/tidy.sh", "srv/jobs/tidy.sh"):
         assert not jobs.allows(program, ["x"])
+
+
+def test_images_are_allowed_by_their_names():
+    some = policy(tenants={"growth": {"images": ["ghcr.io/acme/*", "alpine:3"]}}).of("growth")
+    assert some is not None
+    assert some.allows_image("ghcr.io/acme/deep/report:1")
+    assert some.allows_image("alpine:3")
+    for image in ("ghcr.io/evil/report", "alpine:4", "alpine", "x.ghcr.io/acme/report"):
+        assert not some.allows_image(image)
+    assert not some.allows("/bin/true", ["true"]), "an image is no program"
 
 
 @given(PATHS, PATHS)
@@ -99,5 +109,7 @@ def test_people_see_the_command_line_wherever_its_words_are():
     assert shown(CommandHandler(("/bin/echo", "a b")), None) == "/bin/echo 'a b'"
     assert shown(CommandHandler(), b'{"argv":["/bin/echo","c"]}') == "/bin/echo c"
     assert len(shown(CommandHandler(("/bin/echo", "x" * 1_000)), None)) == 500
+    assert shown(ContainerHandler("acme/report", ("--all",)), None) == "acme/report --all"
+    assert shown(ContainerHandler(), b'{"image":"acme/report","args":["x"],"env":{}}') == "acme/report x"
     assert shown(HttpHandler(), b'{"url":"http://a/"}') == "http://a/"
     assert shown(FunctionHandler("noop"), None) == "noop"

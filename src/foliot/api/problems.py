@@ -28,12 +28,18 @@ _CLEARER: Final = (
 _OF_COMMANDS: Final = (
     (
         "handler.argv",
+        "Expected",
         "is not a list of words",
         'no shell reads it: write ["/usr/local/bin/report", "--day", "2026-11-16"], or ["/bin/sh", "-c", "…"]',
     ),
-    ("handler.env", "is not the caller's to set", "the operator of the workers sets the environment of commands"),
+    (
+        "handler.env",
+        "unknown field",
+        "is not the caller's to set",
+        "the operator of the workers sets the environment of commands",
+    ),
 )
-"""Fields that people try, what is wrong with them, and what to do."""
+"""Fields that people try with commands, a part of what msgspec says, what to say instead, and what to do."""
 
 
 def problem(
@@ -92,8 +98,8 @@ def field_error(error: msgspec.ValidationError) -> FieldError:
         message, path = match[1], match[2]
     if named := _NAMED.search(message):
         path = f"{path}.{named[1]}" if path else named[1]
-    for field, clearer, hint in _OF_COMMANDS:
-        if path == field or path.endswith(f".{field}"):
+    for field, part, clearer, hint in _OF_COMMANDS:
+        if part in message and f".{path}".endswith(f".{field}"):
             return FieldError(path, clearer, hint)
     for part, clearer, hint in _CLEARER:
         if part in message:
