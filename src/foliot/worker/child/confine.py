@@ -104,7 +104,7 @@ def _furnish(rules: dict[str, Any]) -> list[str]:
     # Held open: what lies where something else is put over it can still be shown elsewhere.
     folder = os.open(rules["folder"], os.O_PATH)
     shown = [(path, os.open(path, os.O_PATH)) for path in (*rules["readable"], *rules["writable"])]
-    for path in _existing(rules["hidden"]):
+    for path in sorted(_existing(rules["hidden"]), key=len, reverse=True):  # what is inside first, while it is there
         if os.path.isdir(path):  # noqa: PTH112 - as in kin
             kernel.mount("none", path, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=0755,size=64k")
         else:

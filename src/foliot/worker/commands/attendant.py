@@ -6,7 +6,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import NamedTuple
 
 import structlog
@@ -61,7 +62,7 @@ class Attendant:
             try:
                 with _holding(assignment.run.payload) as stdin:
                     command = command._replace(descriptors={0: stdin, 1: stdout, 2: stderr})
-                    child = await self._nursery.start(command)
+                    child = await self._start(command)
             finally:
                 os.close(stdout)
                 os.close(stderr)
@@ -71,6 +72,18 @@ class Attendant:
         finally:
             out.close()
             err.close()
+
+    async def _start(self, command: Command) -> Child:
+        """Whoever gives up while it starts waits until it can be ended."""
+        starting = asyncio.ensure_future(self._nursery.start(command))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(CannotStart):
+                child = await starting
+                child.stop(timedelta(0))
+                await child.ended()
+            raise
 
     async def _end(self, assignment: Assignment, child: Child, out: Tail, err: Tail) -> Fate:
         try:
