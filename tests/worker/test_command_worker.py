@@ -57,7 +57,7 @@ async def test_a_worker_that_may_runs_what_is_allowed_and_tells_how_it_ended(wor
     spec, target = spec_and_target(msgspec.convert(asked, RunBody))
     (adhoc,) = await world.submit(1, spec, target=target)
     (failed,) = await world.submit(1, sh("echo why >&2; exit 3", retry=(RetryRule(("exit:3",), never=True),)))
-    (late,) = await world.submit(1, sh("exec sleep 60", timeout=timedelta(seconds=0.2)))
+    (late,) = await world.submit(1, sh("echo still here >&2; exec sleep 60", timeout=timedelta(seconds=0.2)))
     (refused,) = await world.submit(1, sh("exit 0"), tenant=await world.another_tenant())
     with worker(dsn, "--commands", str(tmp_path / "commands.toml")):
         await world.until("SELECT count(*) = 4 FROM history")
@@ -65,6 +65,6 @@ async def test_a_worker_that_may_runs_what_is_allowed_and_tells_how_it_ended(wor
     found = {row["run"]: (Ending(row["ending"]), row["error_class"], row["error"]) for row in rows}
     assert found[adhoc] == (Ending.COMPLETED, None, None)
     assert found[failed] == (Ending.FAILED, "exit:3", "the command ended with status 3\nwhy")
-    assert found[late][:2] == (Ending.TIMED_OUT, "timeout")
+    assert found[late] == (Ending.TIMED_OUT, "timeout", "timed out after 0.2 s\nstill here")
     assert found[refused][1] == "CommandNotAllowed"
     assert await world.count("dead_letter") == 3

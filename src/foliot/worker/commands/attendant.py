@@ -20,7 +20,7 @@ from foliot.worker.child.child import CannotStart, Child
 from foliot.worker.child.fate import Fate
 from foliot.worker.child.nursery import Command, Nursery
 from foliot.worker.commands.output import Tail, open_tail
-from foliot.worker.commands.verdict import how, not_started, verdict
+from foliot.worker.commands.verdict import error_of, how, not_started, verdict
 from foliot.worker.executor import Assignment
 
 log = structlog.get_logger("worker")
@@ -91,7 +91,7 @@ class Attendant:
         except asyncio.CancelledError:
             child.stop(GRACE)
             self._tell(assignment, await _drained(child, out, err), out, err)
-            raise
+            raise asyncio.CancelledError(self._last_words(out, err)) from None
         finally:
             if not child.is_over:
                 child.abandon()
@@ -103,8 +103,17 @@ class Attendant:
         self._told(Ended(assignment, how(fate), hide(out.text), hide(err.text), out.cut + err.cut))
 
     def _judge(self, fate: Fate, out: Tail, err: Tail) -> Answer:
-        tail = err if err.text.strip() else out
+        tail = _telling(out, err)
         return verdict(fate, self._redaction.hide(tail.text), tail.cut)
+
+    def _last_words(self, out: Tail, err: Tail) -> str:
+        """For who wants to know what it was about when its time was up."""
+        tail = _telling(out, err)
+        return error_of("", self._redaction.hide(tail.text), tail.cut)
+
+
+def _telling(out: Tail, err: Tail) -> Tail:
+    return err if err.text.strip() else out
 
 
 async def _drained(child: Child, out: Tail, err: Tail) -> Fate:

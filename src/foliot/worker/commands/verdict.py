@@ -30,7 +30,7 @@ def verdict(fate: Fate, text: str, cut: int) -> Answer:
     if fate.status == 0:
         return None
     classes = (CRASHED,) if fate.signal else classes_of_exit(os.waitstatus_to_exitcode(fate.status))
-    return Failure(error_of(how(fate), text, cut), classes=classes)
+    return Failure(error_of(f"the command {how(fate)}", text, cut), classes=classes)
 
 
 def how(fate: Fate) -> str:
@@ -38,14 +38,14 @@ def how(fate: Fate) -> str:
     return f"{fate}{_WHY.get(fate.signal, '')}"
 
 
-def error_of(ended: str, text: str, cut: int) -> str:
-    """What is kept of a failure: how it ended, how much is cut, and the end of what the command wrote."""
+def error_of(head: str, text: str, cut: int) -> str:
+    """What is kept of a failure: the head, how much is cut, and the end of what the command wrote."""
     text = text.strip("\n")
     room = LONGEST_ERROR - _ROOM_FOR_HEAD
     if len(text) > room:
         cut += len(text[:-room].encode(errors="replace"))
         text = text[-room:]
-    lines = [f"the command {ended}", f"[{cut:,} bytes before this are cut]" if cut else "", text]
+    lines = [head, f"[{cut:,} bytes before this are cut]" if cut else "", text]
     return "\n".join(filter(None, lines))
 
 
