@@ -71,8 +71,8 @@ def _decide(world: World, tenant: str, run: dict[str, Any], deed: str, at: float
     elif deed == "replayed" and world.dice.random() < 0.5:
         world.operation("retryRun", tenant, at - 0.03, Outcome.OK, run=run["id"], answer={"runId": run["id"]})
     else:
-        body, answer = {"runIds": [run["id"]]}, {"runIds": [run["id"]], "refused": [], "operation": None}
-        world.operation(kind, tenant, at - 0.03, Outcome.OK, body=body, answer=answer, key=world.number("key"))
+        body = {"runIds": [run["id"]]}
+        world.operation(kind, tenant, at - 0.03, Outcome.OK, body=body, answer={**body}, key=world.number("key"))
     world.decided.setdefault(run["id"], []).append({"deed": deed, "at": at, "by": by})
 
 

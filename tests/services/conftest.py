@@ -11,6 +11,7 @@ from conftest import _database, with_name
 from foliot.kit.postgres import PostgresServer
 from foliot.store import database as databases
 from foliot.store.database import Database
+from services.remotes import Hire, Remote
 from world import World
 
 
@@ -48,3 +49,13 @@ async def clocked_world(clocked_dsn: str, time: clocked.Time, monkeypatch) -> As
     async with World.begin(database) as begun:
         yield begun
     await database.close()
+
+
+@pytest.fixture
+def remote(world: World) -> Hire:
+    numbers = iter(range(1, 100))
+
+    async def hire(*queues: str) -> Remote:
+        return await Remote(world, next(numbers)).register(*queues)
+
+    return hire

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from foliot.domain.floor import GATHER
 from foliot.domain.outcome import Ending
 from foliot.domain.states import State
 from foliot.services import fire
@@ -105,8 +104,8 @@ async def test_workers_begin_with_a_short_chunk_while_the_others_are_made(world:
     at = await world.next_at()
     made = []
     while await world.firer.run_once(at):
-        made.append((await world.count("ready"), world.firer.apart()))
-    assert made == [(3, 0.0), (13, 0.0), (15, GATHER)]  # at once, while there is more to do
+        made.append((await world.count("ready"), world.firer._more))
+    assert made == [(3, True), (13, True), (15, False)]
     assert await _firing(world) == (15, 0, True)
 
 

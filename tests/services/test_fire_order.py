@@ -42,14 +42,21 @@ async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World,
     assert await world.value("SELECT count(*) FROM run WHERE scheduled_at = $1 AND id > 0", at) == 41
 
 
-async def test_what_is_late_goes_on_while_small_ones_keep_coming(world: World):
+async def test_what_is_late_has_its_turns_while_others_keep_coming(world: World, monkeypatch):
+    monkeypatch.setattr(fire, "LATE_TURN", 1)
     await world.job_id(every="PT24H", overlap="allow")
     at = await world.next_at()
-    late = at + 2 * MINUTE
-    await world.job_id(every="PT1M", overlap="allow")
+    now = at + 2 * MINUTE
+    stream = await world.job_id(every="PT1M", overlap="allow")
     await world.sql(
-        "UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day' WHERE next_at < $1", late
+        "UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day'"
+        "  WHERE id = (SELECT schedule FROM job WHERE id = $2)",
+        now,
+        stream,
     )
-    await world.firer.run_once(late)
-    rows = await world.sql("SELECT scheduled_at FROM run WHERE id > 0 ORDER BY 1")
-    assert [row["scheduled_at"] for row in rows] == [at, late]
+    made = []
+    for number in range(2):
+        await world.firer.run_once(now + number * MINUTE)
+        made.append(await world.value("SELECT count(*) FROM run WHERE id > 0 AND job <> $1", stream))
+    assert made == [0, 1]
+    assert await world.value("SELECT count(*) FROM run WHERE job = $1", stream) == 2

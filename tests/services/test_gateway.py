@@ -2,87 +2,25 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound, Unavailable
+from foliot.domain.errors import Forbidden, NotFound, Unavailable
 from foliot.domain.ids import decode, encode
 from foliot.kit.signals import READY
 from foliot.kit.telemetry import GATEWAY_CLAIMS
 from foliot.services.gateway import Bearer, claims, desks
 from foliot.store.gateway import disown
 from foliot.wire.work import (
-    ClaimAnswer,
     ClaimBody,
     Heartbeat,
-    Registration,
-    SettleAnswer,
     SettleBody,
     Succeeded,
 )
-from world import PATIENCE, World
-
-MINE = Bearer("mine", ["*"])
-INSTANT = "2026-11-15T20:16:25Z"
-
-
-async def stays() -> None:
-    """A worker that does not hang up."""
-    await asyncio.Event().wait()
-
-
-class Remote:
-    """A worker at the gateway, by hand."""
-
-    def __init__(self, world: World, number: int) -> None:
-        self.world = world
-        self.id = encode("wrk", number)
-        self.lanes: list[int] = []
-        self._claims = 0
-
-    async def register(self, *queues: str, bearer: Bearer = MINE) -> "Remote":
-        told = Registration("remote", list(queues or ["default"]), ["fn:noop"])
-        answer = await self.world.gateway.heartbeat(bearer, Heartbeat(self.id, told))
-        self.lanes = [told.lane for told in answer.lanes]
-        return self
-
-    async def claim(
-        self,
-        most: int = 10,
-        wait: float = 0.0,
-        gone: Callable[[], Awaitable[None]] = stays,
-        number: int | None = None,
-        ended: SettleBody | None = None,
-    ) -> ClaimAnswer:
-        self._claims += 1
-        body = ClaimBody(self.id, number or self._claims, self.lanes, most=most, wait=wait, settle=ended)
-        return await asyncio.wait_for(self.world.gateway.claim(MINE, body, gone), PATIENCE)
-
-
-@pytest.fixture
-def remote(world: World) -> Callable[..., Awaitable[Remote]]:
-    numbers = iter(range(1, 100))
-
-    async def hire(*queues: str) -> Remote:
-        return await Remote(world, next(numbers)).register(*queues)
-
-    return hire
-
-
-Hire = Callable[..., Awaitable[Remote]]
-
-
-async def waiting(world: World, count: int) -> None:
-    """Return when so many polls wait, and a claim has found nothing for them."""
-    desks = world.gateway._claims._desks
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            polls = [poll for desk in desks.values() for poll in desk.waiting]
-            if len(polls) == count and any(poll.was_tried for poll in polls):
-                return
-            await asyncio.sleep(0.001)
+from services.remotes import MINE, Hire, Remote, stays, waiting
+from world import World
 
 
 def statements() -> float:
@@ -243,92 +181,6 @@ async def test_settlements_of_many_workers_are_one_statement_and_each_is_told_it
     written = await world.sql("SELECT worker, count(*) AS count FROM history GROUP BY worker")
     assert sorted(row["count"] for row in written) == [1, 2, 2, 2]
     assert await world.count("claim") == 0  # the one of the lost run covers nothing any more
-
-
-def succeeded(runs: Any) -> list[Succeeded]:
-    return [Succeeded(runs.fence[0], runs.run_id, runs.position, runs.scheduled_at)]
-
-
-async def test_a_claim_may_tell_of_endings_and_is_answered_with_both(world: World, remote: Hire):
-    worker = await remote()
-    await world.submit(3)
-    first = (await worker.claim(most=2)).runs
-    answer = await worker.claim(ended=SettleBody(worker.id, succeeded(first), forget=[first.fence[0]]))
-    assert (len(answer.runs.run_id), answer.settled) == (1, SettleAnswer())
-    assert (await world.count("history"), await world.count("claim")) == (2, 1)
-
-
-async def test_a_claim_that_tells_of_endings_waits_for_nobody_and_overtakes_nobody(
-    world: World, remote: Hire, monkeypatch: pytest.MonkeyPatch
-):
-    for name in ("SHORTEST_REST", "LONGEST_REST"):
-        monkeypatch.setattr(desks, name, 60.0)
-    worker, other = await remote(), await remote()
-    await world.submit()
-    first = (await worker.claim()).runs
-    poll = asyncio.ensure_future(other.claim(wait=20.0))
-    world.gateway.wake()
-    await waiting(world, 1)
-    await world.submit()  # nobody was told
-    answer = await worker.claim(wait=20.0, ended=SettleBody(worker.id, succeeded(first)))
-    assert (answer.runs.run_id, answer.settled) == ([], SettleAnswer())
-    world.gateway.wake()
-    assert len((await poll).runs.run_id) == 1
-
-
-async def test_a_claim_whose_endings_could_not_be_taken_is_answered_when_it_comes_again(world: World, remote: Hire):
-    worker = await remote()
-    await world.submit(2)
-    first = (await worker.claim(most=1)).runs
-    async with world.database.transaction() as rival:
-        await rival.execute("SELECT FROM run WHERE id = $1 FOR UPDATE", decode("run", first.run_id[0]))
-        with pytest.raises(Conflict):
-            await worker.claim(number=5, ended=SettleBody(worker.id, succeeded(first)))
-    again = (await worker.claim(number=5)).runs
-    assert len(again.run_id) == 1
-    assert again.run_id != first.run_id
-
-
-async def test_nobody_tells_of_anothers_endings_with_its_claim(remote: Hire):
-    worker, rival = await remote(), await remote()
-    with pytest.raises(InvalidField, match="another than the one that claims"):
-        await worker.claim(ended=SettleBody(rival.id, forget=[1]))
-
-
-async def test_a_heartbeat_says_whether_claims_stand_that_its_worker_does_not_know(world: World, remote: Hire):
-    worker, other = await remote(), await remote()
-    await world.submit(2)
-    fence = (await worker.claim(most=1)).runs.fence[0]
-    await other.claim(most=1)
-
-    async def is_astray(known: list[int] | None) -> bool:
-        return (await world.gateway.heartbeat(MINE, Heartbeat(worker.id, known=known))).astray
-
-    assert [await is_astray(known) for known in ([fence], [], None)] == [False, True, False]
-
-
-async def test_who_waits_is_told_at_once_that_a_heartbeat_would_learn_something(world: World, remote: Hire):
-    workers = [await remote() for _ in range(2)]
-    world.gateway.hear()  # as when the process begins to listen
-    polls = [asyncio.ensure_future(each.claim(wait=20.0)) for each in workers]
-    await waiting(world, 2)
-    await world.fleet.drain(decode("wrk", workers[0].id))
-    world.gateway.hear()
-    assert (await polls[0]).news
-    assert not polls[1].done()
-    await world.fleet.pause("default")
-    world.gateway.hear()
-    assert (await polls[1]).news
-
-
-def test_the_more_comes_the_more_a_worker_gets_at_once():
-    desk = desks.Desk(frozenset({1}))
-    assert desk.together(0.0) == 1
-    for tick in range(100):
-        desk.served(tick / 100, found=100, wanted=2_000)
-    assert desk.together(1.0) == pytest.approx(100, abs=10)
-    assert desk.due == pytest.approx(0.99 + desks.BUSY_REST)
-    assert desk.together(5.0) == 1
 
 
 async def test_a_key_serves_only_the_queues_that_it_names(world: World, remote: Hire):

@@ -21,6 +21,7 @@ from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.effects import Effects
 from foliot.store.recovery import _GONE
 from foliot.worker.functions import function_executors
+from foliot.worker.underway import BLINK
 from worker.crew import Crew
 from worker.making import NOW, PATIENCE, assignment, function_spec
 from world import Hand, World
@@ -189,6 +190,23 @@ async def test_a_worker_settles_once_what_its_handler_has_settled(shop: World, d
     assert [tuple(row) for row in rows] == [(State.SUCCEEDED, 3)]
     assert await shop.value("SELECT count(*) FROM public.receipt") == 3
     assert await shop.count("run") == await shop.count("claim") == await shop.count("dead_letter") == 0
+
+
+async def test_a_handler_that_has_settled_its_run_comes_to_its_end(shop: World, dsn: str):
+    through: list[str] = []
+
+    async def charge(ctx: Context, payload: Any) -> None:
+        async with ctx.transaction() as connection:
+            await connection.execute(ADD, ctx.attempt)
+        await asyncio.sleep(3 * BLINK.total_seconds())  # longer than it takes to be noted as begun
+        through.append(ctx.run)
+
+    async with Crew(dsn).work({"noop": charge}) as hired:
+        await shop.submit(1)
+        await shop.until("SELECT count(*) = 1 FROM history")
+        await hired.leave()
+    assert len(through) == 1
+    assert await shop.count("late_result") == 0
 
 
 async def test_a_retry_writes_once(shop: World, dsn: str):

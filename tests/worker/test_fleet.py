@@ -81,7 +81,7 @@ async def test_the_load_tells_what_is_in_hand_and_what_was_taken_by_lane():
     assert load.running == {1: 4}
     assert load.rate[1] > 0
     gate.opened.set()
-    await eventually(lambda: not station.runner.going)
+    await eventually(lambda: not list(station.runner.in_hand()))
     assert station.claimer.load() == ({}, {})
 
 

@@ -42,6 +42,9 @@ CHUNK: Final = 2_000
 FIRST_CHUNK: Final = 500
 """Of a large firing: workers begin with these while the others are made. With two thousand at once they stood idle for
 as long as that took, and had all of them to do then."""
+LATE_TURN: Final = 50
+"""Rounds after which what is late has a turn, though each of them found something that was on time: a second of a
+stream so dense that no round is ever idle."""
 UNPACED: Final = float("inf")
 
 
@@ -73,6 +76,7 @@ class Firer:
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
         self._more = False
+        self._passed = 0
 
     async def run_once(self, now: datetime | None = None) -> int:
         """Advance what has come up and do one chunk of open firings; how much there was to do.
@@ -126,7 +130,11 @@ class Firer:
 
     async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
         found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
-        return found if self._more else found + await self._catch_up(look, wait=wait)
+        if found and (self._more or self._passed < LATE_TURN):
+            self._passed += 1
+            return found
+        self._passed = 0
+        return found + await self._catch_up(look, wait=wait)
 
     async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
         since = self._floor.since(look) if look.overdue is None else None

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Ending
+from foliot.domain.outcome import SUCCEEDED, Ending
 from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY
@@ -88,7 +88,11 @@ class SqlCarrier:
         return [each for each in batch if (each.run.id, each.run.fence) not in ours]
 
     async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
-        return await dispatch.note_started(self._settlements, self._worker, begun)
+        ours = await dispatch.note_started(self._settlements, self._worker, begun)
+        if others := [Settlement(run, at, SUCCEEDED) for run, at in begun if (run.id, run.fence) not in ours]:
+            # A handler that has settled its run in a transaction of its own, and is not through, has lost nothing.
+            ours |= await dispatch.settled(self._settlements, self._worker, others)
+        return ours
 
     async def forget(self, fences: Sequence[int]) -> None:
         await dispatch.forget(self._settlements, self._worker, fences)

@@ -89,12 +89,14 @@ class Runner:
         self._start_next()
 
     def _start_next(self) -> None:
-        # Not when cut off, or after having stood still, for almost a lease: others may soon take over.
-        while self._server is None and self.going < self._concurrency and (now := self._clock()) < self._held_until:
-            if (waiting := self._waiting.first()) is None:
+        free = self._concurrency - self.going
+        while free > 0 and self._server is None and (waiting := self._waiting.first()) is not None:
+            now = self._clock()
+            if now >= self._held_until:  # cut off, or stood still, for almost a lease: others may soon take over
                 return
             if self._goes_apart(waiting, now):
                 self._waiting.take()
+                free -= 1
             else:
                 self._start_server()
 

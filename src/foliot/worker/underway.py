@@ -1,9 +1,9 @@
 """Handlers under way: which there are, since when, and which of them have taken their time."""
 
 import asyncio
-from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import takewhile
 from typing import Final
 
 from foliot.domain.outcome import Ending
@@ -42,7 +42,7 @@ class Underway:
     def __init__(self) -> None:
         self._going: dict[int, Going] = {}  # by identity: a run may come back while its last try still cleans up
         # The same in order of their start: what began just now, and what has gone on for a blink, by its time-out.
-        self._young: deque[Going] = deque()
+        self._young: dict[int, Going] = {}
         self._old: dict[timedelta, dict[int, Going]] = {}
         self.idle = asyncio.Event()
         self.idle.set()
@@ -58,31 +58,33 @@ class Underway:
         return self._going.get(id(run))
 
     def add(self, going: Going) -> None:
-        self._going[id(going.assignment.run)] = going
-        self._young.append(going)
-        self.idle.clear()
-        self.busy.set()
+        if not self._going:
+            self.idle.clear()
+            self.busy.set()
+        name = id(going.assignment.run)
+        self._going[name] = self._young[name] = going
 
     def remove(self, assignment: Assignment) -> None:
-        name, timeout = id(assignment.run), assignment.spec.timeout
+        name = id(assignment.run)
         del self._going[name]
-        if (old := self._old.get(timeout)) is not None:
-            old.pop(name, None)
+        if self._young.pop(name, None) is None:
+            old = self._old[assignment.spec.timeout]
+            del old[name]
             if not old:
-                del self._old[timeout]
+                del self._old[assignment.spec.timeout]
         if not self._going:
             self.idle.set()
             self.busy.clear()
 
     def grow_old(self, now: float) -> list[Going]:
         """From now on, deadlines are looked at of those that have gone on for a blink; which of them were not noted."""
-        unnoted = []
-        while self._young and now - self._young[0].began >= _BLINK:
-            going = self._young.popleft()
-            if self.of(going.assignment.run) is going:  # else it has come to its end
-                self._old.setdefault(going.assignment.spec.timeout, {})[id(going.assignment.run)] = going
-                unnoted += [] if going.noted else [going]
-                going.noted = True
+        grown = list(takewhile(lambda going: now - going.began >= _BLINK, self._young.values()))
+        for going in grown:
+            name = id(going.assignment.run)
+            self._old.setdefault(going.assignment.spec.timeout, {})[name] = self._young.pop(name)
+        unnoted = [going for going in grown if not going.noted]
+        for going in unnoted:
+            going.noted = True
         return unnoted
 
     def overdue(self, now: float) -> list[Going]:
