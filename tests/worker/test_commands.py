@@ -58,12 +58,12 @@ async def test_the_exit_status_is_the_answer_and_the_end_of_stderr_says_why(lab:
 
 
 async def test_a_flood_of_output_is_cut_to_its_end_and_it_says_how_much(lab: Lab):
-    failed = await lab.sh("yes | head -c 1000000 >&2; echo the end >&2; exit 1")
+    failed = await lab.sh("yes | head -c 3000000 >&2; echo the end >&2; exit 1")
     first, second, *lines = failed.error.splitlines()
     assert (first, lines[-1]) == ("the command ended with status 1", "the end")
     kept = len("\n".join(lines)) + 1
-    assert second == f"[{1_000_008 - kept:,} bytes before this are cut]"
-    assert lab.heard[-1].cut == 1_000_008 - KEPT
+    assert second == f"[{3_000_008 - kept:,} bytes before this are cut]"
+    assert lab.heard[-1].cut == 3_000_008 - KEPT
     assert len(lab.heard[-1].stderr) == KEPT
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import sys
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -93,11 +94,13 @@ def read_policy(file: Path) -> CommandPolicy:
 
 
 def may_run(isolation: Isolation, *, same_user: bool) -> bool:
-    """Never as root, whatever the operator says."""
-    return isolation.other_user or (same_user and os.geteuid() != 0)
+    """Never as root, whatever the operator says, and nowhere but on Linux."""
+    return sys.platform == "linux" and (isolation.other_user or (same_user and os.geteuid() != 0))
 
 
 def how_to_mend(isolation: Isolation) -> str:
+    if sys.platform != "linux":
+        return "run a worker for them on Linux"
     if os.geteuid() == 0:
         return f"grant CAP_SETUID, CAP_SETGID and CAP_KILL (account: {isolation.refused.get('account', 'no kill')})"
     return "start the worker as root, which it leaves for every command, or accept the risk with --commands-same-user"

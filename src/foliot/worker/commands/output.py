@@ -7,6 +7,10 @@ from typing import Final, cast
 KEPT: Final = 64 * 1024
 """Bytes of each stream that are kept: the end says more than the beginning."""
 
+LARGEST_BURST: Final = 1 << 20
+BREATH: Final = 0.05
+"""Bytes that are read at once, and seconds of rest after as many: who floods its output waits, and not its worker."""
+
 
 class Tail(asyncio.Protocol):
     """Reads a stream to its end and keeps the last bytes of it."""
@@ -14,16 +18,28 @@ class Tail(asyncio.Protocol):
     def __init__(self) -> None:
         self._kept = bytearray()
         self._cut = 0
-        self._transport: asyncio.BaseTransport | None = None
+        self._burst, self._since = 0, 0.0
+        self._transport: asyncio.ReadTransport | None = None
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        self._transport = cast("asyncio.ReadTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._kept += data
         if len(self._kept) > 2 * KEPT:  # not at every byte: what is moved is moved as a whole
             self._trim()
+        loop = asyncio.get_running_loop()
+        if (now := loop.time()) - self._since > BREATH:
+            self._burst, self._since = 0, now
+        self._burst += len(data)
+        if self._burst > LARGEST_BURST and self._transport is not None:
+            self._transport.pause_reading()
+            loop.call_later(BREATH, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def eof_received(self) -> None:
         self.connection_lost(None)
@@ -34,7 +50,7 @@ class Tail(asyncio.Protocol):
 
     def close(self) -> None:
         if self._transport is not None:
-            cast("asyncio.ReadTransport", self._transport).close()
+            self._transport.close()
 
     @property
     def cut(self) -> int:
