@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -228,6 +229,16 @@ def test_commands_never_run_as_root_or_as_nobody_who_exists():
     for name in ("root", "nobody-of-that-name"):
         with pytest.raises(FoliotError, match=name):
             account_of(name, 1)
+
+
+def test_workers_that_start_together_do_not_remove_each_others_folders(tmp_path: Path):
+    def work(_: int) -> bool:
+        with open_folders(tmp_path) as folders:
+            return folders.make(None, None).exists()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(100)))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_folders_are_removed_however_deep_and_after_a_worker_that_was_killed(tmp_path: Path):

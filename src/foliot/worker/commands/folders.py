@@ -31,15 +31,25 @@ def open_folders(base: Path | None = None) -> Iterator[Folders]:
     base = base or Path(tempfile.gettempdir())
     for left in base.glob(f"{_PREFIX}*"):
         _remove_if_abandoned(left)
-    place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-    place.chmod(0o711)
-    held = os.open(place, os.O_RDONLY)
+    place, held = _settle_down(base)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)  # as long as we live
         yield Folders(place)
     finally:
         remove(place)
         os.close(held)
+
+
+def _settle_down(base: Path) -> tuple[Path, int]:
+    """A place of our own, and the descriptor that tells others, as long as it is open, that we live."""
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        with suppress(FileNotFoundError):
+            place.chmod(0o711)
+            held = os.open(place, os.O_RDONLY)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if place.exists():  # a worker that starts beside us may have taken it for abandoned before we held it
+                return place, held
+            os.close(held)
 
 
 def _remove_if_abandoned(place: Path) -> None:
