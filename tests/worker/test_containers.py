@@ -1,6 +1,8 @@
 """Containers: what an engine is told, how they end, and that none outlives its attempt."""
 
 import asyncio
+import os
+import subprocess
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -109,3 +111,29 @@ async def test_a_program_whose_service_does_not_answer_is_no_engine(tmp_path: Pa
         pass
     (tmp_path / "engine.sock").unlink(missing_ok=True)
     assert await find_engine([str(tmp_path / "engine"), "no-engine-of-that-name"]) is None
+
+
+@pytest.mark.skipif("FOLIOT_TEST_IMAGE" not in os.environ, reason="FOLIOT_TEST_IMAGE names no image that has a /bin/sh")
+async def test_a_real_engine_runs_and_removes_containers(tmp_path: Path):
+    engine = await find_engine()
+    assert engine is not None, "neither podman nor docker answers"
+    image = {"image": os.environ["FOLIOT_TEST_IMAGE"]}
+    async with open_nursery() as nursery:
+        with open_folders(tmp_path) as folders:
+            dock = Dock(engine, nursery, folders)
+            script = 'grep -q "n" && test "$FOLIOT_ATTEMPT" = 1 && ! touch /proc/sys/kernel/domainname'
+            assert await dock.run("", "sales", **image, args=("/bin/sh", "-c", script)) is None
+            failed = await dock.run("", "sales", **image, args=("/bin/sh", "-c", "echo why >&2; exit 3"))
+            assert failed == Failure("the command ended with status 3\nwhy", classes=("exit:3",))
+            deaf = "trap '' TERM; echo up; while :; do sleep 1; done"
+            started = asyncio.ensure_future(dock.run("", "sales", **image, args=("/bin/sh", "-c", deaf)))
+            await eventually(lambda: started.done() or _containers(engine))
+            started.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await started
+    assert not _containers(engine)
+
+
+def _containers(engine: Engine) -> list[str]:
+    words = [engine.program, "ps", "--all", "--quiet", "--filter", "name=foliot-run"]
+    return subprocess.run(words, env=engine.environment, capture_output=True, text=True, check=True).stdout.split()
