@@ -4,7 +4,7 @@ import base64
 import json
 from urllib.parse import quote
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.domain.redaction import HIDDEN, Redaction
@@ -13,6 +13,7 @@ SECRETS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_siz
 AROUND = st.binary(max_size=5)
 
 
+@settings(max_examples=30)
 @given(SECRETS, AROUND, AROUND)
 def test_a_secret_is_hidden_as_it_is_in_addresses_in_json_and_in_base64(secret: str, before: bytes, after: bytes):
     redaction = Redaction([secret])
