@@ -92,7 +92,10 @@ async def probe(nursery: Nursery, folders: Folders, wanted: Sequence[str] = PART
 
 async def _try(nursery: Nursery, folders: Folders, account: Account, parts: set[str]) -> bool:
     """Whether it could be ended by us: to start somebody whom we may not kill would be the worst of all."""
-    folder = folders.make(account.uid, account.gid)
+    try:
+        folder = folders.make(account.uid, account.gid)
+    except OSError as error:  # root of a user namespace, in which nobody else exists
+        raise CannotStart("no folder can be given away", error.errno or 1, "account") from error
     reading, writing = os.pipe()
     try:
         rules = rules_of(account.uid, account.gid, Limits(), Walls(frozenset(parts)), str(folder))
