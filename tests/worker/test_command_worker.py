@@ -18,7 +18,7 @@ from foliot.domain.spec import CommandHandler, Spec
 from foliot.wire.runs import RunBody, spec_and_target
 from kit.launching import needs_root
 from worker.crew import Crew
-from worker.lab import OWN, living
+from worker.lab import OWN, living, open_lab
 from world import World
 
 POLICY = """
@@ -53,6 +53,8 @@ async def test_a_worker_that_may_not_run_commands_does_not_claim_them(world: Wor
 
 @needs_root
 async def test_a_worker_that_may_runs_what_is_allowed_and_tells_how_it_ended(world: World, dsn: str, tmp_path: Path):
+    async with open_lab(walls=None):
+        pass  # here it can be had
     (tmp_path / "commands.toml").write_text(POLICY)
     asked = {"handler": {"type": "command", "argv": ["/bin/sh", "-c", 'grep -qF "{}" && test "$0" = x', "x"]}}
     spec, target = spec_and_target(msgspec.convert(asked, RunBody))
