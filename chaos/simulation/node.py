@@ -18,7 +18,6 @@ from foliot.api.operation import Services
 from foliot.cli.serve_scheduler import repeat
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure, Snoozed
-from foliot.domain.spec import Spec
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.control import Control
@@ -42,7 +41,7 @@ from foliot.services.tenants import Tenants
 from foliot.services.upkeep import Housekeeper
 from foliot.store.dispatch import Claimed
 from foliot.store.hints import Listener, notify
-from foliot.store.specs import SpecBook
+from foliot.store.specs import SpecBook, StoredSpec
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.process import LeaseLost, WorkerOptions, WorkerProcess
@@ -288,7 +287,7 @@ class WorkerNode(Node):
         )
         await process.run(asyncio.Event())
 
-    def _executors(self, _spec: Spec) -> Executor:
+    def _executors(self, _: StoredSpec) -> Executor:
         return partial(self._execute, self.boot)
 
     async def _execute(self, boot: str, assignment: Assignment) -> Failure | Snoozed | None:

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from foliot.domain.spec import Spec
 from foliot.sdk import Context
 from foliot.store.database import Line
 from foliot.store.effects import Effects
+from foliot.store.specs import StoredSpec
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
@@ -44,8 +44,8 @@ class Crew:
                 served = function_executors(functions, threads, effects)
                 by_group |= {f"fn:{name}": each for name, each in served.items()}
 
-                def executors(spec: Spec) -> Executor | None:
-                    return by_group.get(spec.handler.group)
+                def executors(stored: StoredSpec) -> Executor | None:
+                    return by_group.get(stored.spec.handler.group)
 
                 hired.process = process = WorkerProcess(
                     SqlCarrier(self._line, hired.id, "test"),

@@ -13,18 +13,19 @@ from typing import Final
 import structlog
 
 from foliot import __version__
+from foliot.cli.commands import By, open_commands
 from foliot.cli.compose import CannotStart
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
 from foliot.domain.scaling import Bounds
-from foliot.domain.spec import Spec
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
 from foliot.sdk.apps import reference_of
 from foliot.store.fleet import About
+from foliot.store.specs import StoredSpec
 from foliot.worker.alone import Alone
 from foliot.worker.child.nursery import Nursery, open_nursery
 from foliot.worker.executor import Executor
@@ -54,12 +55,13 @@ async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reac
     async with (
         open_carrier(settings, reach, about, stop) as reached,
         background(_declare(app, stop, reach.url)),
-        open_nursery() as nursery,
+        open_nursery(secretive=settings.commands_same_user) as nursery,
+        open_commands(settings, nursery) as commands,
     ):
-        await _work(reached, app, nursery, stop)
+        await _work(reached, app, nursery, commands, stop)
 
 
-async def _work(reached: Reached, app: Worker, nursery: Nursery, stop: asyncio.Event) -> None:
+async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event) -> None:
     alone = await _alone(app, nursery)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
     async with open_session(app.concurrency) as session:
@@ -77,14 +79,18 @@ async def _work(reached: Reached, app: Worker, nursery: Nursery, stop: asyncio.E
                 by_group |= {f"fn:{name}": alone.isolated for name, task in app.tasks.items() if task.is_isolated}
                 suspects = {f"fn:{name}": alone.suspect for name in functions}
 
-            def executors(spec: Spec) -> Executor | None:
-                return by_group.get(spec.handler.group)
+            groups = (*by_group, *commands)
 
-            def suspicious(spec: Spec) -> Executor | None:
-                return suspects.get(spec.handler.group)
+            def executors(stored: StoredSpec) -> Executor | None:
+                if run := commands.get(stored.spec.handler.group):
+                    return partial(run, stored.tenant)
+                return by_group.get(stored.spec.handler.group)
 
-            options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
-            ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
+            def suspicious(stored: StoredSpec) -> Executor | None:
+                return suspects.get(stored.spec.handler.group)
+
+            options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
+            ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
             process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold)
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             await process.run(stop, ready)

@@ -13,7 +13,7 @@ from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.domain.outcome import Ending
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
-from foliot.domain.spec import Spec
+from foliot.domain.spec import Spec, shown
 from foliot.domain.states import STATUS_OF, State, Status, states_of
 from foliot.store import reading
 from foliot.store.calendars import Bodies
@@ -152,13 +152,12 @@ def body_of(row: JobRow) -> dict[str, Any]:
 
 def run_view(row: RunRow) -> RunView:
     state = State(row.state)
-    target = msgspec.json.decode(row.target) if row.target else {}
     return RunView(
         run_id=encode("run", row.id),
         job_id=_job_id(row.job),
         status=STATUS_OF[state],
         state=state.word,
-        handler=target.get("url") or row.spec.handler.label,
+        handler=shown(row.spec.handler, row.target),
         queue=row.spec.queue,
         priority=row.spec.priority.name.lower(),
         delivery=delivery_word(row.spec),

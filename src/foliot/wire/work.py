@@ -123,6 +123,7 @@ class ToldSpec(msgspec.Struct):
     spec: int
     lane: int
     body: msgspec.Raw
+    tenant: str = ""
 
 
 class Succeeded(msgspec.Struct, rename="camel", forbid_unknown_fields=True):

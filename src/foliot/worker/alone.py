@@ -93,7 +93,8 @@ class Alone:
             descriptors = {0: nothing.fileno(), 1: 1, 2: 2, CHANNEL: theirs.fileno()}
             argv = [sys.executable, "-m", "foliot.worker.child.inside", self._reference]
             try:
-                child = await self._nursery.start(Command(argv, descriptors, {PATH: os.pathsep.join(sys.path)}))
+                environment = {**os.environ, PATH: os.pathsep.join(sys.path)}
+                child = await self._nursery.start(Command(argv, descriptors, environment))
             except BaseException:
                 ours.close()
                 raise

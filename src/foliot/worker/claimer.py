@@ -175,7 +175,7 @@ class Claimer:
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
             suspect = run.deaths and manner(run.deaths) is Manner.ALONE
-            if suspect and (alone := self._alone(stored.spec)) is not None:
+            if suspect and (alone := self._alone(stored)) is not None:
                 log.warning("running alone what may kill workers", run=encode("run", run.id), deaths=run.deaths)
                 self._runner.add_suspect(Waiting(run, stored.spec, name, alone))
             else:
@@ -222,7 +222,7 @@ class Claimer:
         # Not `- self._specs.keys()`, which walks over all that is known.
         if unknown := {run.spec for run in claimed if run.spec not in self._specs}:
             for number, stored in (await self._carrier.specs(sorted(unknown))).items():
-                self._specs[number] = (stored, self._executors(stored.spec))
+                self._specs[number] = (stored, self._executors(stored))
         if unnamed := {run.job for run in claimed if run.job is not None and run.job not in self._names}:
             if len(self._names) > 100_000:
                 self._names.clear()

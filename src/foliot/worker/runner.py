@@ -161,8 +161,8 @@ class Runner:
     async def _attempt(self, assignment: Assignment, executor: Executor) -> Outcome:
         try:
             answer = await executor(assignment)
-        except asyncio.CancelledError:
-            return interrupted(assignment, self._stopped(assignment), self._chance)
+        except asyncio.CancelledError as cancelled:
+            return interrupted(assignment, self._stopped(assignment), self._chance, str(cancelled))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             answer = Failure(traceback.format_exc(), classes=classes_of(type(error)))
         return SUCCEEDED if answer is None else not_done(assignment, answer, self._stopped(assignment), self._chance)

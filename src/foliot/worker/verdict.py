@@ -35,12 +35,13 @@ def not_done(assignment: Assignment, answer: Failure | Snoozed, stopped: Stop | 
             return Outcome.snoozed(delay, _storable(reason))
 
 
-def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance) -> Outcome:
-    """The handler was cancelled: by its worker if that has `stopped` it, else by its own hand."""
+def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance, said: str = "") -> Outcome:
+    """The handler was cancelled: by its worker if that has `stopped` it, else by its own hand; `said` it last."""
     match stopped:
         case Stop(ending=Ending.TIMED_OUT):
             limit = assignment.spec.timeout.total_seconds()
-            late = Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
+            error = f"timed out after {limit:g} s" + (f"\n{said}" if said else "")
+            late = Failure(error, ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
             return _judge(assignment, late, chance)
         case None:
             classes = classes_of(asyncio.CancelledError)

@@ -22,6 +22,7 @@ from foliot.kit.telemetry import start_logging
 from foliot.sdk.apps import load_app
 from foliot.sdk.worker import Worker
 from foliot.worker.child.answer import CHANNEL, Answer, pack_answer, unpack_assignment
+from foliot.worker.child.kernel import be_readable
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.functions import function_executors, is_coroutine_function
 
@@ -37,6 +38,8 @@ def main(reference: str) -> None:
     channel = socket.socket(fileno=CHANNEL)
     channel.set_inheritable(False)
     settings = Settings.read(os.environ)
+    if settings.commands_same_user:
+        be_readable(False)
     start_logging(process="worker", level=settings.log_level, json=settings.log_json)
     faulthandler.enable()
     if path := os.environ.pop(PATH, ""):

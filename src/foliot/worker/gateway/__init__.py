@@ -197,7 +197,9 @@ class HttpCarrier:
     def _took(self, answer: ClaimAnswer) -> list[Claimed]:
         runs = answer.runs
         # What an answer tells is asked for right after it, and no later.
-        self._specs = {told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body))) for told in answer.specs}
+        self._specs = {
+            told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body)), told.tenant) for told in answer.specs
+        }
         self._names = {decode("job", job): name for job, name in answer.names.items()}
         for fence, count in Counter(runs.fence).items():
             self._left[fence] = count
