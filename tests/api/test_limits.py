@@ -112,8 +112,10 @@ async def test_a_changed_limit_counts_for_those_who_wait_already(api: Caller, wo
     runs = [(await api.post(f"{address}:run")).json["runId"] for _ in range(5)]
     assert [run.id for run in await hand.claim()] == [decode("run", runs[0])]
     await api("PATCH", address, {"concurrency": {"limit": 3}})
+    await world.promoter.run_once()
     assert [run.id for run in await hand.claim()] == [decode("run", each) for each in runs[1:3]]
     await api("PATCH", address, {"concurrency": None})
+    await world.promoter.run_once()
     assert len(await hand.claim()) == 2
 
 
@@ -133,11 +135,14 @@ async def test_a_raised_limit_lets_those_go_that_wait_for_it(api: Caller, world:
     assert len(await hand.claim()) == 1
     blocked = (await api.get(f"/v1/runs/{runs[2]}")).json
     assert blocked["blockedBy"] == {"line": "tenant", "limit": 1, "going": 1, "ahead": 1}
-    raised = (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": 3}})).json
+    await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": 3}})
+    await world.promoter.run_once()
+    raised = (await api.get("/v1/tenants/acme")).json
     assert (raised["going"], raised["waiting"]) == (3, 1)
     assert len(await hand.claim()) == 2
     freed = (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": None}})).json
     assert freed["limits"] == {"concurrency": None}
+    await world.promoter.run_once()
     assert len(await hand.claim()) == 1
 
 
