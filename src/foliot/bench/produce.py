@@ -150,7 +150,7 @@ async def _waiting(database: Database) -> int:
 async def _unfinished(database: Database) -> int:
     """Those that wait for their turn are not in `ready`."""
     async with database.connection() as connection:
-        count = "SELECT count(*) FROM (SELECT FROM run WHERE id > 0 LIMIT $1) AS some"
+        count = "SELECT count(*) FROM (SELECT FROM run WHERE id > 0 LIMIT $1) AS head"
         return await connection.fetchval(count, MOST_WAITING)  # type: ignore[no-any-return]
 
 
