@@ -7,6 +7,7 @@ import pytest
 from api.calling import PLAIN, Caller, rows
 from foliot.domain.ids import decode
 from foliot.domain.job import Overlap
+from foliot.services import submit
 from world import World
 
 BY_ACCOUNT = {"limit": 2, "key": "payload.account"}
@@ -72,6 +73,15 @@ async def test_equal_values_count_together_whatever_carries_them(api: Caller, wo
     assert len(found) == 4
     assert len(set(found)) == 2
     assert await world.value("SELECT limit_key FROM job") in found
+
+
+async def test_what_cannot_be_let_in_was_never_there(api: Caller, world: World, monkeypatch: pytest.MonkeyPatch):
+    async def fail(*_: Any) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(submit, "enter", fail)
+    assert (await api.post("/v1/runs", {"handler": "noop", "concurrency": {"limit": 1}})).status == 500
+    assert await world.count("run") == 0
 
 
 async def test_who_waits_says_for_whom_and_who_comes_first(api: Caller, world: World):
