@@ -1,6 +1,5 @@
 """What limits cost: one job's runs as fast as they go, without any limit and under each kind of them."""
 
-import asyncio
 from typing import Final
 
 from foliot.bench.bed import Bed
@@ -41,16 +40,10 @@ async def _sustained(trial: Trial, limit: int, keys: int = 0) -> Found:
     bed = trial.bed
     await bed.wipe()
     job = await _job(bed, limit, keys)
-    pids: dict[str, int] = {}
-    arguments = ("limited", trial.seconds, job, limit, keys)
-    async with bed.process("worker", APP) as pids["worker"], asyncio.TaskGroup() as group:
+    async with bed.process("worker", APP) as worker:
         await bed.until_workers()
-        handing_in = group.create_task(
-            bed.tool("foliot.bench.produce", *arguments, started=lambda pid: pids.update(producer=pid))
-        )
-        await _until_begun(bed)
-        watch = await bed.watch(**pids)
-        made = (await handing_in)["made"]
+        watch = await bed.watch(worker=worker)
+        made = (await bed.tool("foliot.bench.produce", "limited", trial.seconds, job, limit, keys))["made"]
         ended = await bed.value("SELECT clock_timestamp()")
         busy = watch.busy()
         await bed.until_empty()
@@ -59,13 +52,6 @@ async def _sustained(trial: Trial, limit: int, keys: int = 0) -> Found:
     if left := await bed.value("SELECT count(*) FROM seat"):
         raise AssertionError(f"{left:,} seats were not given back")
     return {"rate": await settled_by(bed, ended), "busy": busy}
-
-
-async def _until_begun(bed: Bed) -> None:
-    """The producer's start is not measured."""
-    async with asyncio.timeout(60):
-        while not await bed.value("SELECT EXISTS (SELECT FROM history)"):  # noqa: ASYNC110 - no event to await
-            await asyncio.sleep(0.02)
 
 
 async def _job(bed: Bed, limit: int, keys: int) -> int:
