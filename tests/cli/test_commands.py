@@ -143,6 +143,7 @@ async def test_a_tenant_is_limited(lost: Shell, world: World, dsn: str):
     found = await lost.json("tenant", "limit", "acme")
     assert found == {"tenant": "acme", "limit": 1, "going": 1, "waiting": 2}
     assert await lost("tenant", "limit", "acme", "--off") == "tenant acme has no limit\n"
+    await world.promoter.run_once()
     assert await world.count("ready") == 3
     assert "there is no tenant called 'nobody'" in await lost("tenant", "limit", "nobody", "3", code=1)
     assert "1<=x<=1000000" in await lost("tenant", "limit", "acme", "0", code=2)
