@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from foliot.cli.output import Column, as_json, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -76,3 +76,17 @@ def retry(run_id: str, json: bool) -> None:
         as_json(found.values)
     else:
         say(f"{found.id} {found.status}")
+
+
+@run.command("cancel")
+@click.argument("run_id", metavar="RUN")
+@wants_json
+def cancel(run_id: str, json: bool) -> None:
+    """End a run: at once if it waits, soon if a worker has it. It is not tried again."""
+    found = Foliot().cancel_run(run_id)
+    if json:
+        as_json(found.values)
+    elif found.stops_by:
+        say(f"{found.id} {found.status}: asked to stop, over by {instant(found.stops_by)} UTC at the latest")
+    else:
+        say(f"{found.id} {found.status}" + ("" if found.status == "cancelled" else ": it was over before"))

@@ -18,6 +18,7 @@ from foliot.domain.states import STATUS_OF, State, Status, states_of
 from foliot.store import reading
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
+from foliot.store.fleet import LEASE, STOPPED_WITHIN
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
@@ -126,6 +127,7 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         created_at=row.created_at,
         updated_at=row.updated_at,
         last_run=_last_run(row),
+        holds_by=None if row.paused_at is None else row.paused_at + LEASE,
         **{_SNAKE[name]: value for name, value in row.timing.items()},
     )
 
@@ -173,6 +175,8 @@ def run_view(row: RunRow) -> RunView:
         worker_id=_worker_id(row.worker),
         waiting_for=_waiting_for(row),
         blocked_by=_blocked_by(row) or msgspec.UNSET,
+        cancel_requested_at=row.cancel_asked,
+        stops_by=None if row.cancel_asked is None else row.cancel_asked + STOPPED_WITHIN,
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )
 

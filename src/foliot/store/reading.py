@@ -41,6 +41,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     last_started_at: datetime | None
     last_finished_at: datetime | None
     last_error: str | None
+    paused_at: datetime | None
 
 
 def _job(row: Row) -> JobRow:
@@ -105,6 +106,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int | None = None
     target: bytes | None = None
     payload: bytes | None = None
+    cancel_asked: datetime | None = None
 
 
 def _run(row: Row) -> RunRow:

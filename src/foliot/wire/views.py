@@ -75,6 +75,8 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     created_at: Instant
     updated_at: Instant
     last_run: LastRun | None
+    holds_by: Instant | None = None
+    """Of a paused job: nothing of it starts from then on."""
 
 
 class RunView(msgspec.Struct, kw_only=True, rename="camel"):
@@ -101,6 +103,9 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     waiting_for: str | None
     """What keeps it from starting, besides time and its turn."""
     blocked_by: BlockedBy | UnsetType = UNSET
+    cancel_requested_at: Instant | None = None
+    """Since when a run that a worker holds is to stop: it is over by `stopsBy`, cancelled or completed."""
+    stops_by: Instant | None = None
     payload: msgspec.Raw | UnsetType = UNSET
 
 

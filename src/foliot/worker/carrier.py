@@ -11,7 +11,7 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import SUCCEEDED, Ending
 from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
-from foliot.kit.signals import FLEET, READY
+from foliot.kit.signals import FLEET, READY, recall_channel
 from foliot.store import dispatch, fleet
 from foliot.store.admission import answer_knocks
 from foliot.store.database import Connection, Line
@@ -125,7 +125,8 @@ class SqlCarrier:
         connection = await self._lease.connection()
         if connection is not self._listening:
             await connection.add_listener(READY, lambda *_: wake())
-            await connection.add_listener(FLEET, lambda *_: news())
+            for channel in (FLEET, recall_channel(self._worker)):
+                await connection.add_listener(channel, lambda *_: news())
             self._listening = connection
 
     def hurry(self) -> None:

@@ -207,6 +207,9 @@ class WorkerProcess:
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
         # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
         claimer.hold(standing.paused)
+        claimer.recall(standing.stop | standing.recalled)
+        if standing.stop:
+            self._runner.cancel(standing.stop)
         self._hold(asked + self._options.lease.total_seconds())
         if standing.draining:
             self.drain()

@@ -19,7 +19,7 @@ _BLINK: Final = BLINK.total_seconds()
 class Going:
     """One handler under way."""
 
-    __slots__ = ("assignment", "began", "noted", "stopped", "task")
+    __slots__ = ("assignment", "began", "noted", "stopped", "stopped_at", "task")
 
     def __init__(self, assignment: Assignment, task: "asyncio.Task[None]", began: float, *, noted: bool) -> None:
         self.assignment = assignment
@@ -27,13 +27,7 @@ class Going:
         self.began = began
         self.noted = noted
         self.stopped: Stop | None = None
-
-    def stop(self, ending: Ending, why: str = "") -> None:
-        """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
-        if self.stopped is None:
-            self.stopped = Stop(ending, why)
-            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
-            asyncio.get_running_loop().call_soon(self.task.cancel)
+        self.stopped_at = float("inf")
 
 
 class Underway:
@@ -44,6 +38,7 @@ class Underway:
         # The same in order of their start: what began just now, and what has gone on for a blink, by its time-out.
         self._young: dict[int, Going] = {}
         self._old: dict[timedelta, dict[int, Going]] = {}
+        self._stopping: dict[int, Going] = {}  # in the order in which they were told to
         self.idle = asyncio.Event()
         self.idle.set()
         self.busy = asyncio.Event()
@@ -67,6 +62,7 @@ class Underway:
     def remove(self, assignment: Assignment) -> None:
         name = id(assignment.run)
         del self._going[name]
+        self._stopping.pop(name, None)
         if self._young.pop(name, None) is None:
             old = self._old[assignment.spec.timeout]
             del old[name]
@@ -75,6 +71,19 @@ class Underway:
         if not self._going:
             self.idle.set()
             self.busy.clear()
+
+    def stop(self, going: Going, now: float, ending: Ending, why: str = "") -> None:
+        """Ask a handler to end. Once only: a second cancellation would break into its clean-up."""
+        if going.stopped is None:
+            going.stopped, going.stopped_at = Stop(ending, why), now
+            self._stopping[id(going.assignment.run)] = going
+            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
+            asyncio.get_running_loop().call_soon(going.task.cancel)
+
+    def deaf(self, now: float, patience: timedelta) -> list[Going]:
+        """Those that were told to end longer ago, and have not."""
+        latest = now - patience.total_seconds()
+        return list(takewhile(lambda going: going.stopped_at <= latest, self._stopping.values()))
 
     def grow_old(self, now: float) -> list[Going]:
         """From now on, deadlines are looked at of those that have gone on for a blink; which of them were not noted."""

@@ -43,6 +43,8 @@ def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance, sa
             error = f"timed out after {limit:g} s" + (f"\n{said}" if said else "")
             late = Failure(error, ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
             return _judge(assignment, late, chance)
+        case Stop(ending=Ending.CANCELLED):
+            return Outcome.cancelled()
         case None:
             classes = classes_of(asyncio.CancelledError)
             return _judge(assignment, Failure("the handler cancelled itself", classes=classes), chance)

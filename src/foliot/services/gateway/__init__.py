@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from foliot.domain.errors import InvalidField
+from foliot.domain.ids import encode
 from foliot.kit.clock import Steady, steady
 from foliot.kit.tasks import background
 from foliot.services.gateway.claims import Claims
@@ -61,7 +62,7 @@ class Gateway:
         self._claims.wake()
 
     def hear(self) -> None:
-        """Something changed about workers or queues."""
+        """Something changed about workers, queues, or runs that workers hold."""
         self._news.hear()
 
     def dismiss(self) -> None:
@@ -83,7 +84,9 @@ class Gateway:
             if standing is None:
                 return HeartbeatAnswer(alive=False, lanes=lanes, lost=lost)
             astray = body.known is not None and standing.is_astray
-            return HeartbeatAnswer(True, lanes, lost, standing.draining, sorted(standing.paused), astray)
+            stop, recalled = ([encode("run", run) for run in told] for told in (standing.stop, standing.recalled))
+            paused = sorted(standing.paused)
+            return HeartbeatAnswer(True, lanes, lost, standing.draining, paused, astray, stop, recalled)
 
     async def claim(self, bearer: Bearer, body: ClaimBody, gone: Gone) -> ClaimAnswer:
         """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import aiohttp
 
-from foliot.domain.ids import decode, encode
+from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.spec import Spec
 from foliot.kit.settings import Access
@@ -174,7 +174,10 @@ class HttpCarrier:
         if paused != self._paused:
             self._paused = paused
             self._hang_up()  # a claim that waits asks for the lanes that were open when it began
-        return Standing(answer.draining, paused) if answer.alive else None
+        if not answer.alive:
+            return None
+        stop, recalled = (frozenset(decode_all("run", told)) for told in (answer.stop, answer.recalled))
+        return Standing(answer.draining, paused, answer.astray, stop, recalled)
 
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:  # noqa: ARG002
         """Claims wait at the gateway, which listens: for work, and for news."""
