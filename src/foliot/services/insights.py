@@ -20,11 +20,12 @@ from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.fleet import LEASE, STOPPED_WITHIN
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
+from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
 from foliot.wire.limits import COUNTED, LINES, BlockedBy, ConcurrencyBody, concurrency_body, turn_of
 from foliot.wire.retries import backoff_body, rule_bodies
-from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, RunView
+from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, ProgressView, RunView
 
 _KINDS = {kind.word: kind for kind in Kind}
 _JOB_STATUSES = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
@@ -80,7 +81,8 @@ class Insights:
         row = await reading.find_run(self._database, tenant, run, COUNTED)
         if row is None:
             raise NotFound("there is no such run")
-        return run_view(row)
+        said = await progress_of_runs(self._database, [run])
+        return run_view(row, said.get(run))
 
     async def runs(
         self, tenant: int, *, status: str | None, state: str | None, job: int | None, limit: int, cursor: str | None
@@ -88,7 +90,8 @@ class Insights:
         rows = await reading.list_runs(
             self._database, tenant, below=_id_of(cursor), job=job, states=_states(status, state), limit=limit + 1
         )
-        return _page(rows, limit, run_view, lambda row: encode("c", row.id))
+        said = await progress_of_runs(self._database, [row.id for row in rows])
+        return _page(rows, limit, lambda row: run_view(row, said.get(row.id)), lambda row: encode("c", row.id))
 
     async def attempts(
         self, tenant: int, *, job: int | None = None, run: int | None = None, limit: int, cursor: str | None
@@ -96,7 +99,12 @@ class Insights:
         rows = await reading.list_attempts(
             self._database, tenant, job=job, run=run, below=_attempt_of(cursor), limit=limit + 1
         )
-        return _page(rows, limit, attempt_view, lambda row: f"{encode('c', row.run)}.{row.fence}")
+        said = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+
+        def view(row: AttemptRow) -> AttemptView:
+            return attempt_view(row, said.get((row.run, row.fence)))
+
+        return _page(rows, limit, view, lambda row: f"{encode('c', row.run)}.{row.fence}")
 
 
 def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = MappingProxyType({})) -> JobView:
@@ -152,7 +160,7 @@ def body_of(row: JobRow) -> dict[str, Any]:
     return {name: value for name, value in view.items() if name in _BODY_FIELDS - implied}
 
 
-def run_view(row: RunRow) -> RunView:
+def run_view(row: RunRow, said: Said | None = None) -> RunView:
     state = State(row.state)
     return RunView(
         run_id=encode("run", row.id),
@@ -177,11 +185,12 @@ def run_view(row: RunRow) -> RunView:
         blocked_by=_blocked_by(row) or msgspec.UNSET,
         cancel_requested_at=row.cancel_asked,
         stops_by=None if row.cancel_asked is None else row.cancel_asked + STOPPED_WITHIN,
+        progress=None if said is None else ProgressView(*said),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )
 
 
-def attempt_view(row: AttemptRow) -> AttemptView:
+def attempt_view(row: AttemptRow, said: Said | None = None) -> AttemptView:
     run = encode("run", row.run)
     return AttemptView(
         execution_id=f"exe_{run.removeprefix('run_')}_{row.fence}",
@@ -197,6 +206,7 @@ def attempt_view(row: AttemptRow) -> AttemptView:
         worker_id=_worker_id(row.worker),
         fence=row.fence,
         late_result=_late_result(row),
+        progress=None if said is None else ProgressView(*said),
     )
 
 

@@ -79,6 +79,16 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     """Of a paused job: nothing of it starts from then on."""
 
 
+class ProgressView(msgspec.Struct):
+    """How far an attempt said that it was, at that instant."""
+
+    fraction: float | None
+    done: float | None
+    total: float | None
+    message: str | None
+    at: Instant
+
+
 class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     """One occurrence of a job, or one ad-hoc submission."""
 
@@ -106,6 +116,8 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     cancel_requested_at: Instant | None = None
     """Since when a run that a worker holds is to stop: it is over by `stopsBy`, cancelled or completed."""
     stops_by: Instant | None = None
+    progress: ProgressView | None = None
+    """The last attempt's."""
     payload: msgspec.Raw | UnsetType = UNSET
 
 
@@ -133,6 +145,7 @@ class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
     worker_id: str | None
     fence: int | None
     late_result: LateResult | None = None
+    progress: ProgressView | None = None
 
 
 class CreatedJobs(msgspec.Struct, rename="camel"):

@@ -204,7 +204,7 @@ class ClaimAnswer(msgspec.Struct):
     settled: SettleAnswer | None = None
     """What became of the endings that the claim told of."""
     news: bool = False
-    """Whether a heartbeat would learn something: the worker is to leave, a run to stop, a queue was paused or resumed."""
+    """Whether a heartbeat would learn something: that it is to leave, or a run to stop, or a queue was paused."""
 
 
 def same_length(body: Any, *columns: str) -> bool:

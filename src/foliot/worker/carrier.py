@@ -14,12 +14,14 @@ from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY, recall_channel
 from foliot.store import dispatch, fleet
 from foliot.store.admission import answer_knocks
+from foliot.store import reports as store_reports
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
 from foliot.store.hints import notify
 from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
+from foliot.store.reports import Report
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
 from foliot.store.waiting import promote_due
 
@@ -99,6 +101,12 @@ class SqlCarrier:
             # A handler that has settled its run in a transaction of its own, and is not through, has lost nothing.
             ours |= await dispatch.settled(self._settlements, self._worker, others)
         return ours
+
+    async def report(self, reports: Sequence[Report]) -> set[tuple[int, int]]:
+        return await store_reports.report(self._settlements, self._worker, reports)
+
+    async def last_checkpoint(self, run: Claimed) -> bytes | None:
+        return await store_reports.last_checkpoint(self._settlements, self._worker, run.id, run.fence)
 
     async def forget(self, fences: Sequence[int]) -> None:
         await dispatch.forget(self._settlements, self._worker, fences)

@@ -48,6 +48,7 @@ class Runner:
         chance: Chance,
         clock: Steady = steady,
         wall: Wall = wall,
+        underway: Underway | None = None,
     ) -> None:
         self._concurrency = concurrency
         self._ended = ended
@@ -59,13 +60,12 @@ class Runner:
         # of their own: they begin as soon as the database knows that they do.
         self._marking: dict[int, Waiting] = {}
         self.something_to_mark = asyncio.Event()
-        self._underway = Underway()
+        self._underway = Underway() if underway is None else underway
         self._context = copy_context()
         self._server: asyncio.Task[None] | None = None
         self._in_turn: tuple[Assignment, Executor, float] | None = None
         """The handler in which the server is, and since when."""
         self._waiters: dict[Executor, int] = {}
-        self._left_behind: set[asyncio.Task[None]] = set()
         self._held_until = float("inf")
         self.busy = self._underway.busy
         """Set while a handler is under way."""
@@ -182,6 +182,9 @@ class Runner:
         if self._underway.of(assignment.run) is None:
             return
         self._underway.remove(assignment)
+        self._over(assignment, outcome)
+
+    def _over(self, assignment: Assignment, outcome: Outcome) -> None:
         self._waiting.gone(assignment.run)
         self._ended(Settlement(assignment.run, assignment.started_at, outcome))
         self._start_next()
@@ -236,9 +239,9 @@ class Runner:
         Its place is free, and what it does from now on counts no more. Processes never come to this: they are killed.
         """
         log.warning("a handler does not stop: left behind", run=encode("run", going.assignment.run.id))
-        self._left_behind.add(going.task)
-        going.task.add_done_callback(self._left_behind.discard)
-        self._end(going.assignment, interrupted(going.assignment, going.stopped, self._chance))
+        outcome = interrupted(going.assignment, going.stopped, self._chance)
+        self._underway.leave_behind(going)
+        self._over(going.assignment, outcome)
 
     def hand_back_waiting(self, which: Callable[[Claimed], bool] = lambda _: True) -> None:
         """Give up what has not begun, all of it or some."""

@@ -17,6 +17,11 @@ class Stop(NamedTuple):
     ending: Ending
     why: str = ""
 
+    @property
+    def reason(self) -> str:
+        """The same for people."""
+        return self.why or "its time is up"
+
 
 def not_done(assignment: Assignment, answer: Failure | Snoozed, stopped: Stop | None, chance: Chance) -> Outcome:
     """The handler came to its end and says that the run has not: it failed, or is to come back later."""
