@@ -1,4 +1,4 @@
-"""Cancelling a run against everything that may happen to it at the same moment: one of them wins, and it is told which."""
+"""Cancelling a run against everything that may happen to it at the same moment: one wins, and it is told which."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -26,19 +26,29 @@ def progress_of(
     fraction: float | None = None, message: str | None = None, done: float | None = None, total: float | None = None
 ) -> Progress:
     """What a handler said, made fit to be kept. A little beyond the end is the end: nobody fails for a rounding."""
-    for field, number in (("fraction", fraction), ("done", done), ("total", total)):
-        if number is not None and not math.isfinite(number):
-            raise InvalidField(field, "is not a number", "a fraction from 0 to 1, or done= and total=")
+    fraction, done, total = _number("fraction", fraction), _number("done", done), _number("total", total)
     if fraction is not None and (done is not None or total is not None):
         raise InvalidField("fraction", "stands beside done and total", "say the one or the other")
-    if fraction is None and done is not None and total:
+    if done is not None and total:
         fraction = done / total
     return Progress(
-        None if fraction is None else min(max(float(fraction), 0.0), 1.0),
-        None if done is None else float(done),
-        None if total is None else float(total),
+        None if fraction is None else min(max(fraction, 0.0), 1.0),
+        done,
+        total,
         None if message is None else storable(str(message))[:LONGEST_MESSAGE],
     )
+
+
+def _number(field: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidField(field, "is not a number", "a fraction from 0 to 1, or done= and total=")
+    return number
 
 
 def pack_checkpoint(state: Any) -> bytes:

@@ -12,7 +12,7 @@ from foliot.store.statements import SQL
 LEASE = timedelta(seconds=15)
 HEARTBEAT = timedelta(seconds=5)
 STOPPED_WITHIN = LEASE + HEARTBEAT
-"""After that a run that was asked to stop is over: its worker heard of it with a heartbeat and left behind what does not
+"""After that a run that was asked to stop is over: its worker heard of it by a heartbeat and left behind what does not
 heed it, or was taken for dead."""
 DEATHS_ALLOWED = 20
 """A run under which that many workers died is not given to another one. Whoever kills workers runs alone long before
