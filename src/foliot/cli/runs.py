@@ -23,6 +23,7 @@ _ATTEMPTS = (
     Column("finishedAt", "FINISHED (UTC)"),
     Column("errorMessage", "ERROR", shrinks=True),
 )
+_PROGRESS = Column("progress", "PROGRESS", shrinks=True)
 _LATE = Column("late", "LATE RESULT")
 
 
@@ -59,11 +60,26 @@ def get(run_id: str, json: bool) -> None:
     if json:
         as_json({**found, "executions": attempts})
         return
-    record(found)
+    record({**found, "progress": _progress(found["progress"])})
     say("")
-    late = any(each["lateResult"] for each in attempts)
-    rows = [{**each, "late": (each["lateResult"] or {}).get("status")} for each in attempts]
-    table(rows, (*_ATTEMPTS, *([_LATE] if late else [])), empty="not tried yet")
+    shown = {_PROGRESS: "progress", _LATE: "lateResult"}
+    more = [column for column, field in shown.items() if any(each[field] for each in attempts)]
+    rows = [
+        {**each, "progress": _progress(each["progress"]), "late": (each["lateResult"] or {}).get("status")}
+        for each in attempts
+    ]
+    table(rows, (*_ATTEMPTS, *more), empty="not tried yet")
+
+
+def _progress(said: dict[str, Any] | None) -> str | None:
+    """`49 % (98 of 200): row 98`"""
+    if said is None:
+        return None
+    share = "" if said["fraction"] is None else f"{said['fraction']:.0%}".replace("%", " %")
+    of = "" if said["total"] is None else f" of {said['total']:g}"
+    count = "" if said["done"] is None else f"({said['done']:g}{of})"
+    told = " ".join(part for part in (share, count) if part)
+    return ": ".join(part for part in (told, said["message"]) if part)
 
 
 @run.command("retry")

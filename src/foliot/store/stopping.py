@@ -41,7 +41,8 @@ async def stop(connection: Connection, ids: Sequence[int], why: str) -> Stopped:
     for _ in range(_LOOKS):
         ended += await _ids(connection, "end_waiting_timers", left, why)
         async with _untying(connection, left, lanes):
-            ended += await _ids(connection, "end_waiting_runs", left, why)
+            popped = await _ids(connection, "pop_ready", left)
+            ended += await _ids(connection, "end_waiting_runs", left, why, popped)
         asked += await connection.fetch(SQL["ask_to_stop"], left)
         done = {*ended, *(row["id"] for row in asked)}
         left = await _ids(connection, "still_there", [run for run in left if run not in done])

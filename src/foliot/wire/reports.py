@@ -48,7 +48,7 @@ class ReportBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
 
 class ReportAnswer(msgspec.Struct):
-    """`lost`: held no more, and nothing of what was told was kept. `checkpoint`: what was wanted; null if none is."""
+    """`lost`: held no more, and nothing of what was told was kept. `checkpoint`: what was wanted, if there is one."""
 
     lost: list[RunRef] = []
-    checkpoint: msgspec.Raw = msgspec.Raw(b"null")
+    checkpoint: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET

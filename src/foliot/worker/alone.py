@@ -144,6 +144,8 @@ class _Cell:
             case "last":
                 number, _ = msgspec.msgpack.decode(body, type=Numbered)
                 desk.last(attempt).add_done_callback(partial(self._reply, "last", number))
+            case _:
+                raise ValueError(f"a child says {kind!r}, which means nothing here")
 
     def _reply(self, kind: str, number: int, done: "Future[bytes | None]") -> None:
         if done.exception() is None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Container
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from foliot.domain.errors import FenceLost
 from foliot.domain.outcome import Ending
@@ -61,8 +61,10 @@ class WorkerDesk(Desk):
         """The worker has ended: what has not been written down will not be."""
         self._loop = None
         saves, self._saves, asks, self._asks = self._saves, [], self._asks, []
-        for each in (*saves, *asks):
-            each.done.set_exception(_lost())
+        left: list[Future[Any]] = [each.done for each in saves]
+        left += [each.done for each in asks]
+        for done in left:
+            done.set_exception(_lost())
 
     @property
     def is_draining(self) -> bool:
@@ -131,9 +133,11 @@ class WorkerDesk(Desk):
         self.something.clear()
         progress, saves = dict(self._progress), self._saves[:]
         states = {each.run: each.state for each in saves}
-        runs = [*{**progress, **states}]
-        none = (None, self._wall())
-        reports = [Report(run.id, run.fence, *progress.get(run, none), states.get(run)) for run in runs]
+        at = self._wall()
+        reports = []
+        for run in {**progress, **states}:
+            said, since = progress.get(run, (None, at))
+            reports.append(Report(run.id, run.fence, said, since, states.get(run)))
         try:
             held = await carrier.report(reports) if reports else set()
             await self._answer(carrier)
@@ -143,8 +147,8 @@ class WorkerDesk(Desk):
             self._later(TELL_EVERY / 5)  # nobody's end waits for it
             return
         self._told = self._clock()
-        for run, said in progress.items():
-            if self._progress.get(run) is said:
+        for run, word in progress.items():
+            if self._progress.get(run) is word:
                 del self._progress[run]
         self._is_put_off = bool(self._progress)
         if self._is_put_off:

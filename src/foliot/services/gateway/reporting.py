@@ -1,7 +1,6 @@
 """What remote handlers tell of their work while it goes on."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -16,8 +15,6 @@ from foliot.store.reports import Report
 from foliot.wire.reports import ReportAnswer, ReportBody, Told, Wanted
 from foliot.wire.work import RunRef
 
-_NONE: Final = msgspec.Raw(b"null")
-
 
 class Reporting:
     """One worker at a time: this is rare beside claims and settlements."""
@@ -30,11 +27,11 @@ class Reporting:
         held = await reports.report(self._line, worker, told) if told else set()
         return ReportAnswer(_lost(told, held), await self._last(worker, body.wanted))
 
-    async def _last(self, worker: int, wanted: Wanted | None) -> msgspec.Raw:
+    async def _last(self, worker: int, wanted: Wanted | None) -> msgspec.Raw | msgspec.UnsetType:
         if wanted is None:
-            return _NONE
+            return msgspec.UNSET
         state = await reports.last_checkpoint(self._line, worker, decode("run", wanted.run_id), wanted.fence)
-        return _NONE if state is None else msgspec.Raw(state)
+        return msgspec.UNSET if state is None else msgspec.Raw(state)
 
 
 def _report(told: Told, place: str) -> Report:

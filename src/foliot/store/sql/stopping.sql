@@ -10,16 +10,19 @@ INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, 
 SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, 0, 0, 6, $2, target FROM untimed
 RETURNING run
 
--- :name end_waiting_runs
+-- :name pop_ready
 -- The ready row first, then the run, as everybody does: whoever pops it has the run, and a claim in mid-flight is waited
--- for. Runs that change their place at this moment, by a promotion or a hand-back, are found by the next look.
-WITH popped AS (
-    DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
-     WHERE run.id = ANY ($1::bigint[]) AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
-    RETURNING ready.run
-), waiting AS MATERIALIZED (
-    SELECT id FROM run
-     WHERE id = ANY ($1::bigint[]) AND (state IN (0, 2) OR id IN (SELECT popped.run FROM popped))
+-- for.
+DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
+ WHERE run.id = ANY ($1::bigint[]) AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
+RETURNING ready.run
+
+-- :name end_waiting_runs
+-- Those that were popped ($3) and those that are not ready. A statement apart from the one that pops: this one may have to
+-- look at a row again that somebody has just changed, and what it then asks for must not be a deed itself. Runs that change
+-- their place at this moment, by a promotion or a hand-back, are found by the next look.
+WITH waiting AS MATERIALIZED (
+    SELECT id FROM run WHERE id = ANY ($1::bigint[]) AND (state IN (0, 2) OR id = ANY ($3::bigint[]))
      ORDER BY id FOR UPDATE
 ), gone AS (
     DELETE FROM run USING waiting WHERE run.id = waiting.id

@@ -108,3 +108,5 @@ class ChildDesk(Desk):
             case "saved" | "last":
                 number, state = msgspec.msgpack.decode(body, type=Numbered)
                 self._asked.pop(number).set_result(state)
+            case _:
+                raise ValueError(f"a supervisor says {kind!r}, which means nothing here")

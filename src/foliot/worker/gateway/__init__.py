@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import aiohttp
+import msgspec
 
 from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import SUCCEEDED
@@ -165,7 +166,7 @@ class HttpCarrier:
     async def last_checkpoint(self, run: Claimed) -> bytes | None:
         wanted = Wanted(encode("run", run.id), run.fence)
         answer = await self._post("report", ReportBody(self._worker, wanted=wanted), ReportAnswer)
-        return None if bytes(answer.checkpoint) == b"null" else bytes(answer.checkpoint)
+        return None if answer.checkpoint is msgspec.UNSET else bytes(answer.checkpoint)
 
     async def forget(self, fences: Sequence[int]) -> None:
         """Most went with the settlement of their last runs."""
