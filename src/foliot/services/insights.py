@@ -21,6 +21,7 @@ from foliot.store.database import Database
 from foliot.store.fleet import LEASE, STOPPED_WITHIN
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
+from foliot.store.stopping import asked_to_stop
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
 from foliot.wire.limits import COUNTED, LINES, BlockedBy, ConcurrencyBody, concurrency_body, turn_of
@@ -81,8 +82,8 @@ class Insights:
         row = await reading.find_run(self._database, tenant, run, COUNTED)
         if row is None:
             raise NotFound("there is no such run")
-        said = await progress_of_runs(self._database, [run])
-        return run_view(row, said.get(run))
+        (view,) = await self._run_views([row])
+        return view
 
     async def runs(
         self, tenant: int, *, status: str | None, state: str | None, job: int | None, limit: int, cursor: str | None
@@ -90,8 +91,15 @@ class Insights:
         rows = await reading.list_runs(
             self._database, tenant, below=_id_of(cursor), job=job, states=_states(status, state), limit=limit + 1
         )
+        views = dict(zip((row.id for row in rows), await self._run_views(rows), strict=True))
+        return _page(rows, limit, lambda row: views[row.id], lambda row: encode("c", row.id))
+
+    async def _run_views(self, rows: Sequence[RunRow]) -> list[RunView]:
+        """With what was asked of those that run, and what they said."""
+        going = [row.id for row in rows if row.state == State.RUNNING]
+        asked = await asked_to_stop(self._database, going)
         said = await progress_of_runs(self._database, [row.id for row in rows])
-        return _page(rows, limit, lambda row: run_view(row, said.get(row.id)), lambda row: encode("c", row.id))
+        return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
 
     async def attempts(
         self, tenant: int, *, job: int | None = None, run: int | None = None, limit: int, cursor: str | None
@@ -160,7 +168,7 @@ def body_of(row: JobRow) -> dict[str, Any]:
     return {name: value for name, value in view.items() if name in _BODY_FIELDS - implied}
 
 
-def run_view(row: RunRow, said: Said | None = None) -> RunView:
+def run_view(row: RunRow, asked: datetime | None = None, said: Said | None = None) -> RunView:
     state = State(row.state)
     return RunView(
         run_id=encode("run", row.id),
@@ -183,8 +191,8 @@ def run_view(row: RunRow, said: Said | None = None) -> RunView:
         worker_id=_worker_id(row.worker),
         waiting_for=_waiting_for(row),
         blocked_by=_blocked_by(row) or msgspec.UNSET,
-        cancel_requested_at=row.cancel_asked,
-        stops_by=None if row.cancel_asked is None else row.cancel_asked + STOPPED_WITHIN,
+        cancel_requested_at=asked,
+        stops_by=None if asked is None else asked + STOPPED_WITHIN,
         progress=None if said is None else ProgressView(*said),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )

@@ -106,7 +106,6 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int | None = None
     target: bytes | None = None
     payload: bytes | None = None
-    cancel_asked: datetime | None = None
 
 
 def _run(row: Row) -> RunRow:

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from foliot.domain.errors import Conflict
 from foliot.kit.signals import FLEET, RECALL, recall_channel
-from foliot.store.admission import lock_ties
-from foliot.store.database import Connection, Row
+from foliot.store.admission import untying
+from foliot.store.database import Connection, Database, Row
 from foliot.store.statements import SQL
 
 _LOOKS: Final = 10
@@ -65,6 +66,12 @@ async def recall_held(connection: Connection, job: int) -> frozenset[str]:
     return _channels(await connection.fetch(SQL["recall_runs_of_job"], job))
 
 
+async def asked_to_stop(database: Database, runs: Sequence[int]) -> dict[int, datetime]:
+    """Since when those of these runs are to end that workers hold."""
+    rows = await database.fetch("asked_to_stop", runs) if runs else []
+    return {row["id"]: row["cancel_asked"] for row in rows}
+
+
 async def is_in_outbox(connection: Connection, run: int) -> bool:
     """Whether it came out of somebody's transaction just now, and has no place yet."""
     return await connection.fetchval(SQL["is_in_outbox"], run)  # type: ignore[no-any-return]
@@ -77,9 +84,9 @@ async def _untying(connection: Connection, ids: Sequence[int], lanes: list[int])
     if not tied:
         yield
         return
-    ties = await lock_ties(connection, tied)
-    yield
-    lanes += await ties.untie()
+    async with untying(connection, tied, for_good=True) as untied:
+        yield
+    lanes += untied.lanes
 
 
 async def _ids(connection: Connection, name: str, *arguments: object) -> list[int]:

@@ -13,8 +13,8 @@ from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY, recall_channel
 from foliot.store import dispatch, fleet
-from foliot.store.admission import answer_knocks
 from foliot.store import reports as store_reports
+from foliot.store.admission import answer_knocks
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
