@@ -12,6 +12,7 @@ from foliot.store.database import Line
 from foliot.store.effects import Effects
 from foliot.store.specs import StoredSpec
 from foliot.worker.carrier import SqlCarrier
+from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.process import WorkerOptions, WorkerProcess, new_worker_id
@@ -40,8 +41,8 @@ class Crew:
             async with open_session(10) as session:
                 by_group: dict[str, Executor] = {"http": http_executor(session)}
                 hired = Hired(new_worker_id())
-                effects = Effects(self._dsn, hired.id, 2)
-                served = function_executors(functions, threads, effects)
+                effects, desk = Effects(self._dsn, hired.id, 2), WorkerDesk()
+                served = function_executors(functions, threads, effects, desk)
                 by_group |= {f"fn:{name}": each for name, each in served.items()}
 
                 def executors(stored: StoredSpec) -> Executor | None:
@@ -52,6 +53,7 @@ class Crew:
                     executors,
                     WorkerOptions(groups=tuple(by_group), **options),
                     lambda: 0.0,
+                    desk=desk,
                 )
                 hired.task = asyncio.ensure_future(process.run(hired.stop, hired.ready.set))
                 try:

@@ -28,6 +28,7 @@ from foliot.store.fleet import About
 from foliot.store.specs import StoredSpec
 from foliot.worker.alone import Alone
 from foliot.worker.child.nursery import Nursery, open_nursery
+from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.process import WorkerOptions, WorkerProcess
@@ -62,7 +63,8 @@ async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reac
 
 
 async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event) -> None:
-    alone = await _alone(app, nursery)
+    desk = WorkerDesk()
+    alone = await _alone(app, nursery, desk)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
     async with open_session(app.concurrency) as session:
         with ExitStack() as stack:
@@ -72,7 +74,7 @@ async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[
             if alone is not None:
                 stack.callback(alone.close)
             by_group: dict[str, Executor] = {"http": http_executor(session)}
-            served = function_executors(functions, threads, reached.effects)
+            served = function_executors(functions, threads, reached.effects, desk)
             by_group |= {f"fn:{name}": each for name, each in served.items()}
             suspects: dict[str, Executor] = {}
             if alone is not None:
@@ -91,14 +93,14 @@ async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[
 
             options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
             ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
-            process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold)
+            process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold, desk=desk)
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             await process.run(stop, ready)
             if process.is_draining and not stop.is_set():
                 raise Drained
 
 
-async def _alone(app: Worker, nursery: Nursery) -> Alone | None:
+async def _alone(app: Worker, nursery: Nursery, desk: WorkerDesk) -> Alone | None:
     """What runs functions in processes of their own; nothing if no other process could find them."""
     reference = reference_of(app)
     isolated = [name for name, task in app.tasks.items() if task.is_isolated]
@@ -109,7 +111,7 @@ async def _alone(app: Worker, nursery: Nursery) -> Alone | None:
                 "make the worker a global of a module, and start it with `foliot worker module:worker`",
             )
         return None
-    alone = Alone(nursery, reference, spare=bool(isolated))
+    alone = Alone(nursery, reference, desk, spare=bool(isolated))
     await alone.stock()
     return alone
 

@@ -22,6 +22,9 @@ LONGEST_SHOWN: Final = 500
 """Characters of a command line that are shown."""
 
 
+LONGEST_TIMEOUT: Final = timedelta(days=7)
+
+
 class HttpHandler(msgspec.Struct, frozen=True, tag="http", tag_field="type", forbid_unknown_fields=True):
     """A web address to call. Without `url` the address travels with each run, so that specs stay few."""
 

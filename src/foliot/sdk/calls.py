@@ -65,6 +65,10 @@ def cancel_operation(operation: str) -> Request:
     return Request("POST", path("operations", operation, verb=":cancel"))
 
 
+def cancel_run(run: str) -> Request:
+    return Request("POST", path("runs", run, verb=":cancel"))
+
+
 def drain_worker(worker: str) -> Request:
     return Request("POST", path("workers", worker, verb=":drain"))
 

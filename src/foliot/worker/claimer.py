@@ -79,6 +79,7 @@ class Claimer:
         self._pace: deque[tuple[float, int]] = deque()
         self._prefetch = LONGEST_PREFETCH
         self._paused: frozenset[int] = frozenset()
+        self._recalled: frozenset[int] = frozenset()
         self._shunned: dict[int, float] = {}
         self._taken: Counter[int] = Counter()
         self._told = float("-inf")
@@ -168,7 +169,7 @@ class Claimer:
         for run in claimed:
             stored, executor = self._specs[run.spec]
             seen[stored.lane].append(run.rank)
-            if executor is None or stored.lane in self._paused:
+            if executor is None or stored.lane in self._paused or run.id in self._recalled:
                 self._settler.add(Settlement(run, None, Outcome.released()))
                 if executor is None:
                     self._shun(stored)
@@ -189,6 +190,12 @@ class Claimer:
         if lanes - self._paused:
             self._runner.hand_back_waiting(lambda run: self._specs[run.spec][0].lane in lanes)
         self._paused = lanes
+
+    def recall(self, runs: frozenset[int]) -> None:
+        """Start none of these; what waits here is handed back. They may still be on their way to us."""
+        self._recalled = runs
+        if runs:
+            self._runner.hand_back_waiting(lambda run: run.id in runs)
 
     def load(self) -> Load:
         """What is in hand now, and what was taken since this was last asked for."""

@@ -17,6 +17,11 @@ class Stop(NamedTuple):
     ending: Ending
     why: str = ""
 
+    @property
+    def reason(self) -> str:
+        """The same for people."""
+        return self.why or "its time is up"
+
 
 def not_done(assignment: Assignment, answer: Failure | Snoozed, stopped: Stop | None, chance: Chance) -> Outcome:
     """The handler came to its end and says that the run has not: it failed, or is to come back later."""
@@ -43,6 +48,8 @@ def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance, sa
             error = f"timed out after {limit:g} s" + (f"\n{said}" if said else "")
             late = Failure(error, ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
             return _judge(assignment, late, chance)
+        case Stop(ending=Ending.CANCELLED):
+            return Outcome.cancelled()
         case None:
             classes = classes_of(asyncio.CancelledError)
             return _judge(assignment, Failure("the handler cancelled itself", classes=classes), chance)
