@@ -15,7 +15,7 @@ from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.lineup import ALONE_AT_ONCE, Waiting
-from foliot.worker.runner import Runner
+from foliot.worker.runner import LAST_WORDS, Runner
 from worker.making import PATIENCE, Gate, claimed, event, eventually, function_spec
 
 Handler = Callable[[Assignment], Awaitable[Failure | None]]
@@ -341,6 +341,34 @@ async def test_a_handler_that_does_not_heed_its_end_cannot_keep_the_worker(monke
     assert bench.runner.going == 1
     let_go.set()
     await bench.idle()
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_place_is_free_again_though_its_handler_does_not_heed_its_end(*, late: bool):
+    bench, begun, let_go = Bench(concurrency=1), asyncio.Event(), asyncio.Event()
+
+    async def stubborn(_: Assignment) -> None:
+        begun.set()
+        while not let_go.is_set():
+            try:
+                await let_go.wait()
+            except asyncio.CancelledError:
+                continue
+
+    run = bench.add(stubborn, timeout=timedelta(seconds=1 if late else 300))
+    await event(begun)
+    if late:
+        bench.pass_time(timedelta(seconds=2))
+        bench.pass_time(timedelta(seconds=2))
+    else:
+        bench.runner.cancel({run.id})
+    bench.pass_time(LAST_WORDS)
+    assert [each.outcome.ending for each in bench.ended] == [Ending.TIMED_OUT if late else Ending.CANCELLED]
+    bench.add(succeed)
+    await bench.idle()
+    let_go.set()
+    await eventually(lambda: bench.runner._underway.told_to_stop(run) is None)
+    assert len(bench.ended) == 2
 
 
 async def test_abandoning_stops_everything_and_starts_nothing_more():

@@ -273,10 +273,8 @@ class Runner:
         except TimeoutError:
             for going in self._underway:
                 self._underway.stop(going, self._clock(), Ending.RELEASED, "its worker had to end")
-            with suppress(TimeoutError):
+            with suppress(TimeoutError):  # who does not heed it keeps its claim, which is taken back when we have left
                 await asyncio.wait_for(self._underway.idle.wait(), LAST_WORDS.total_seconds())
-            for going in list(self._underway):
-                self._leave_behind(going)
 
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
