@@ -7,6 +7,7 @@ import pytest
 from api.calling import PLAIN, Caller, rows
 from foliot.domain.ids import decode
 from foliot.domain.job import Overlap
+from foliot.services import submit
 from world import World
 
 BY_ACCOUNT = {"limit": 2, "key": "payload.account"}
@@ -74,6 +75,15 @@ async def test_equal_values_count_together_whatever_carries_them(api: Caller, wo
     assert await world.value("SELECT limit_key FROM job") in found
 
 
+async def test_what_cannot_be_let_in_was_never_there(api: Caller, world: World, monkeypatch: pytest.MonkeyPatch):
+    async def fail(*_: Any) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(submit, "enter", fail)
+    assert (await api.post("/v1/runs", {"handler": "noop", "concurrency": {"limit": 1}})).status == 500
+    assert await world.count("run") == 0
+
+
 async def test_who_waits_says_for_whom_and_who_comes_first(api: Caller, world: World):
     limit = {"concurrency": {"limit": 2}}
     first, second, third, fourth = [await api.submit(**limit) for _ in range(4)]
@@ -112,8 +122,10 @@ async def test_a_changed_limit_counts_for_those_who_wait_already(api: Caller, wo
     runs = [(await api.post(f"{address}:run")).json["runId"] for _ in range(5)]
     assert [run.id for run in await hand.claim()] == [decode("run", runs[0])]
     await api("PATCH", address, {"concurrency": {"limit": 3}})
+    await world.promoter.run_once()
     assert [run.id for run in await hand.claim()] == [decode("run", each) for each in runs[1:3]]
     await api("PATCH", address, {"concurrency": None})
+    await world.promoter.run_once()
     assert len(await hand.claim()) == 2
 
 
@@ -133,11 +145,14 @@ async def test_a_raised_limit_lets_those_go_that_wait_for_it(api: Caller, world:
     assert len(await hand.claim()) == 1
     blocked = (await api.get(f"/v1/runs/{runs[2]}")).json
     assert blocked["blockedBy"] == {"line": "tenant", "limit": 1, "going": 1, "ahead": 1}
-    raised = (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": 3}})).json
+    await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": 3}})
+    await world.promoter.run_once()
+    raised = (await api.get("/v1/tenants/acme")).json
     assert (raised["going"], raised["waiting"]) == (3, 1)
     assert len(await hand.claim()) == 2
     freed = (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": None}})).json
     assert freed["limits"] == {"concurrency": None}
+    await world.promoter.run_once()
     assert len(await hand.claim()) == 1
 
 

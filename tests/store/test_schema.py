@@ -51,7 +51,13 @@ async def test_due_runs_are_indexed_by_the_state_that_waits(world: World):
     ("name", "phrase"),
     [
         ("settle", f"attempt + 1, {Ending.COMPLETED.value}, {State.SUCCEEDED.value},"),
-        ("conclude", f"ending = {Ending.RELEASED.value} THEN 0"),
+        ("conclude", f"ending = {Ending.RELEASED.value} AND (began IS NULL OR cancel_asked IS NULL) THEN 0"),
+        ("conclude", f"cancel_asked IS NOT NULL THEN {Ending.CANCELLED.value} ELSE {Ending.RELEASED.value} END"),
+        ("conclude", f"cancel_asked IS NOT NULL AND asked <> {State.SUCCEEDED.value} THEN {State.CANCELLED.value}"),
+        ("reap", f"cancel_asked IS NOT NULL THEN {State.CANCELLED.value} "),
+        ("end_waiting_timers", f"spec, 0, {Ending.NONE.value}, {State.CANCELLED.value}, "),
+        ("end_waiting_runs", f"attempt, {Ending.NONE.value}, {State.CANCELLED.value}, "),
+        ("end_waiting_runs", f"state IN ({State.SCHEDULED.value}, {State.BLOCKED.value})"),
         ("conclude", f"ending IN ({Ending.SNOOZED.value}, {Ending.RELEASED.value}) THEN 0"),
         (
             "replay",
@@ -65,7 +71,10 @@ async def test_due_runs_are_indexed_by_the_state_that_waits(world: World):
         ("conclude", f"THEN {State.CANCELLED.value} WHEN gate = {Gate.PAUSED.value}"),
         ("conclude", f"asked = {State.READY.value} THEN {State.BLOCKED.value}"),
         ("conclude", f"next_state = {State.DEAD.value}"),
-        ("settled", f"x.ending = {Ending.RELEASED.value} AND history.ending = {Ending.NONE.value}"),
+        (
+            "settled",
+            f"x.ending = {Ending.RELEASED.value} AND history.ending IN ({Ending.NONE.value}, {Ending.CANCELLED.value})",
+        ),
         ("reap", f"began = 1 AND once THEN {State.UNKNOWN.value}\n"),
         ("reap", f"next_state = {State.UNKNOWN.value} THEN {Ending.UNKNOWN.value} WHEN"),
         ("list_attempts", f"l.attempt, {Ending.LOST.value}, "),

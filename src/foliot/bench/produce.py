@@ -26,7 +26,7 @@ from foliot.store.tenants import find_tenant
 TENANTS: Final = 20
 BATCH: Final = 1_000
 MOST_WAITING: Final = 30_000
-SELDOM: Final = 0.2
+SELDOM: Final = 0.1
 """Seconds between looks that walk over what has just been deleted."""
 CALLS: Final = 100
 """A second, of a producer that keeps a pace."""
@@ -102,13 +102,13 @@ async def limited(database: Database, seconds: float, job: int, limit: int, keys
     tenant = await find_tenant(database, tenant_name(0))
     ref, made = await SpecBook(database).intern(tenant or 0, limited_spec(limit, keys)), 0
     async with submitter(database) as accepting:
-        end, looked = time.monotonic() + seconds, 0.0
+        end, looked, is_full = time.monotonic() + seconds, 0.0, False
         while (now := time.monotonic()) < end:
             if now - looked > SELDOM:
-                if await _unfinished(database) >= MOST_WAITING:
-                    await asyncio.sleep(0.01)
-                    continue
-                looked = now
+                looked, is_full = now, await _unfinished(database) >= MOST_WAITING
+            if is_full:
+                await asyncio.sleep(SELDOM / 2)
+                continue
             drawn = [random.randrange(keys) if keys else None for _ in range(BATCH)]  # noqa: S311 - no secret
             await accepting.submit([NewRun(ref, PAYLOAD, job=job, limit_key=key) for key in drawn])
             made += BATCH
@@ -150,7 +150,7 @@ async def _waiting(database: Database) -> int:
 async def _unfinished(database: Database) -> int:
     """Those that wait for their turn are not in `ready`."""
     async with database.connection() as connection:
-        count = "SELECT count(*) FROM (SELECT FROM run WHERE id > 0 LIMIT $1) AS some"
+        count = "SELECT count(*) FROM (SELECT FROM run WHERE id > 0 LIMIT $1) AS head"
         return await connection.fetchval(count, MOST_WAITING)  # type: ignore[no-any-return]
 
 

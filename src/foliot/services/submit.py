@@ -152,7 +152,8 @@ class Submitter:
             counts[flows[spec]] += count
         ranks = await reserve(self._ranks, counts, {spec.tenant: spec.weight for spec in specs}, len(runs))
         minted = _deal(ranks.ids, calls)
-        alone = len(now) in {0, len(runs)} and all(run.job is None for run in runs)
+        alone = len(now) == len(runs) or not (now or any(run.enters for run in runs))  # one statement writes them all
+        alone = alone and all(run.job is None for run in runs)
         atomic = not alone or any(call.key for call in calls)
         async with self._writes.borrow(atomic=atomic) as connection:
             repeated = await self._remember(connection, calls, minted)
