@@ -199,4 +199,4 @@ UPDATE run SET state = 2 WHERE job = $1 AND (state = 0 OR id IN (SELECT run FROM
 -- Those that stand in a line again stay where they are.
 UPDATE run SET state = 0
  WHERE job = $1 AND state = 2
-   AND (tied IS NULL OR NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state = 1))
+   AND (tied IS NULL OR NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state BETWEEN 1 AND 1))

@@ -15,7 +15,7 @@ SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::t
                                            AND (s.priority, s.at, s.run) < (seat.priority, seat.at, seat.run)
                                          LIMIT $3) AS before)::int END AS ahead
   FROM live_run r JOIN spec ON spec.id = r.spec
-  LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
+  LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state BETWEEN 1 AND 1
   LEFT JOIN slot ON slot.id = seat.slot
  CROSS JOIN LATERAL (
         SELECT CASE WHEN r.state <> 1 THEN NULL
@@ -52,7 +52,7 @@ SELECT * FROM (
              SELECT CASE WHEN r.state <> 1 THEN NULL
                          WHEN r.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
                          WHEN r.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
-       LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
+       LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state BETWEEN 1 AND 1
        LEFT JOIN slot ON slot.id = seat.slot
       WHERE $4::int[] IS NULL OR CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END = ANY ($4)
       ORDER BY r.id DESC LIMIT $5)
