@@ -186,9 +186,12 @@ BEGIN
                     SELECT s.ctid AS place FROM seat s
                      WHERE s.slot = x.slot AND s.state = 1
                      ORDER BY s.priority, s.at, s.run
-                     LIMIT least(5000, greatest(0, slot.capacity - (SELECT count(*) FROM seat h
-                                                                     WHERE h.slot = x.slot AND h.state = 2)))) AS first
-             WHERE x.slot & 3 = this AND EXISTS (SELECT FROM seat w WHERE w.slot = x.slot AND w.state = 1)
+                     -- Asked here, whether anybody waits is asked once per line; under WHERE it was once per winner, after all.
+                     LIMIT CASE WHEN EXISTS (SELECT FROM seat w WHERE w.slot = x.slot AND w.state = 1)
+                                THEN least(5000, greatest(0, slot.capacity - (SELECT count(*) FROM seat h
+                                                                               WHERE h.slot = x.slot AND h.state = 2)))
+                                ELSE 0 END) AS first
+             WHERE x.slot & 3 = this
         ), won AS (
             UPDATE seat SET state = 2 FROM front WHERE seat.ctid = front.place
             RETURNING seat.run, seat.next
