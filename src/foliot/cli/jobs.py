@@ -270,7 +270,7 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
 @click.argument("job_id", metavar="JOB")
 @wants_json
 def pause(job_id: str, json: bool) -> None:
-    """Hold a job until it is resumed."""
+    """Hold a job until it is resumed: nothing of it starts from holdsBy on; what runs goes on."""
     _show(Foliot().pause_job(job_id).values, json=json)
 
 
@@ -286,7 +286,7 @@ def resume(job_id: str, json: bool) -> None:
 @click.argument("job_id", metavar="JOB")
 @wants_json
 def delete(job_id: str, json: bool) -> None:
-    """Cancel a job and its pending runs; it stays readable with its history."""
+    """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
     _show(Foliot().cancel_job(job_id).values, json=json)
 
 
