@@ -14,6 +14,7 @@ from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
@@ -65,6 +66,7 @@ class World:
         self.fleet = Fleet(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
         self.canceller = Canceller(database, self.specs, self.hints.append)
+        self.completer = Completer(database, self.hints.append, lambda: 0.0)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

@@ -21,6 +21,7 @@ from foliot.domain.outcome import Failure, Snoozed
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
@@ -195,6 +196,7 @@ class ApiNode(Node):
             Gateway(database, hints.give),  # its workers speak to the database themselves
             Tenants(database, monotonic),
             Canceller(database, specs, hints.give),
+            Completer(database, hints.give),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

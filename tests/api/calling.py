@@ -129,6 +129,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        world.completer,
     )
     return build(services, Health(world.database), Gauges(world.database))
 

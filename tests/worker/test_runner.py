@@ -10,6 +10,7 @@ import pytest
 
 from foliot.domain.errorclass import RetryRule
 from foliot.domain.outcome import Ending, Failure, Outcome, Snoozed
+from foliot.domain.redaction import Redaction
 from foliot.domain.states import Event
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
@@ -27,7 +28,8 @@ class Bench:
     def __init__(self, concurrency: int = 10) -> None:
         self.ended: list[Settlement] = []
         self._passed = 0.0
-        self.runner = Runner(concurrency, self.ended.append, lambda: 0.5, lambda: self._passed)
+        hidden = Redaction(["swordfish"])
+        self.runner = Runner(concurrency, self.ended.append, lambda: 0.5, lambda: self._passed, redaction=hidden)
 
     def add(self, executor: Executor, run: Claimed | None = None, *, alone: bool = False, **policy: Any) -> Claimed:
         run = run or claimed()
@@ -506,3 +508,18 @@ async def test_nothing_begins_once_the_lease_has_ended_in_the_middle_of_a_turn(b
     bench.runner.hold_until(100)
     await bench.idle()
     assert len(bench.ended) == 5
+
+
+async def test_secrets_that_a_handler_tells_in_its_errors_are_not_kept(bench: Bench):
+    async def telling(_: Assignment) -> Failure:
+        return Failure("cannot connect to postgresql://foliot:swordfish@db")
+
+    async def raising(_: Assignment) -> None:
+        raise ValueError("swordfish")
+
+    for executor in (telling, raising):
+        bench.add(executor)
+    await bench.idle()
+    assert [("swordfish" in each.outcome.error, "[secret]" in each.outcome.error) for each in bench.ended] == [
+        (False, True)
+    ] * 2

@@ -17,11 +17,14 @@ from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
+from foliot.store.tenants import KeyOwner
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+NOBODY = KeyOwner(b"", 0, "", "", ())
+"""Who calls an operation that needs no key."""
 
 
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
@@ -38,7 +41,8 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
 
     async def _answer(request: Request) -> Response:
         try:
-            owner = await tenants.whose(_token(request))
+            token = _token(request)
+            owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
                 return problems.unauthorised()
             raw = await _read(request, operation)
@@ -53,6 +57,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 key=key,
                 fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
+                token=token,
             )
             return _render(await operation.handler(call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer

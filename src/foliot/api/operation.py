@@ -8,6 +8,7 @@ import msgspec
 from foliot.api.reading import SMALL
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
@@ -46,6 +47,7 @@ class Services(NamedTuple):
     gateway: Gateway
     tenants: Tenants
     canceller: Canceller
+    completer: Completer
 
 
 class Call(NamedTuple):
@@ -63,6 +65,8 @@ class Call(NamedTuple):
     """Of a call with a key; empty without."""
     gone: Callable[[], Awaitable[None]]
     """Returns when the caller has hung up."""
+    token: str = ""
+    """What the caller shows, of an operation that needs no key."""
 
 
 class Reply(NamedTuple):
@@ -87,6 +91,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body_is_optional: bool = False
     query: Any = None
     status: int = 200
+    needs_key: bool = True
+    """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
     largest_body: int = SMALL

@@ -15,6 +15,7 @@ from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
@@ -54,6 +55,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             gateway,
             Tenants(database),
             Canceller(database, specs, hints.give),
+            Completer(database, hints.give),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})

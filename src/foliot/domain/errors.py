@@ -37,6 +37,10 @@ class Conflict(FoliotError):  # noqa: N818 - as InvalidField
     """The request is well formed, but contradicts the present state."""
 
 
+class Unauthorised(FoliotError):  # noqa: N818 - as InvalidField
+    """The caller has not shown who it is, or what it may do."""
+
+
 class Forbidden(FoliotError):  # noqa: N818 - as InvalidField
     """The caller is known, but may not do this."""
 

@@ -139,6 +139,10 @@ class AsyncFoliot:
         page = await self.request(calls.get("runs", **query))
         return Items((AsyncRun(each, self._read, self._cancel) for each in page["items"]), page["nextCursor"])
 
+    async def signing_secret(self) -> str:
+        """What calls of HTTP handlers are signed with: `whsec_…`."""
+        return str((await self.request(calls.get("signing-secret")))["secret"])
+
     async def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
         """The attempts of a run, newest first."""
         page = await self.request(calls.get("runs", run, "attempts", **query))

@@ -124,6 +124,10 @@ class Foliot:
         page = self.request(calls.get("runs", **query))
         return Items((Run(each, self._read, self._cancel) for each in page["items"]), page["nextCursor"])
 
+    def signing_secret(self) -> str:
+        """What calls of HTTP handlers are signed with: `whsec_…`."""
+        return str((self.request(calls.get("signing-secret")))["secret"])
+
     def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
         """The attempts of a run, newest first."""
         page = self.request(calls.get("runs", run, "attempts", **query))

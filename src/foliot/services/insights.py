@@ -13,12 +13,14 @@ from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.domain.outcome import Ending
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
+from foliot.domain.seal import secret_text
 from foliot.domain.spec import Spec, shown
 from foliot.domain.states import STATUS_OF, State, Status, states_of
 from foliot.store import reading
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.fleet import LEASE, STOPPED_WITHIN
+from foliot.store.outside import signing_key
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
 from foliot.store.stopping import asked_to_stop
@@ -100,6 +102,10 @@ class Insights:
         asked = await asked_to_stop(self._database, going)
         said = await progress_of_runs(self._database, [row.id for row in rows])
         return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
+
+    async def signing_secret(self, tenant: int) -> str:
+        """What the calls of a tenant's HTTP handlers are signed with."""
+        return secret_text(await signing_key(self._database, tenant))
 
     async def attempts(
         self, tenant: int, *, job: int | None = None, run: int | None = None, limit: int, cursor: str | None
@@ -191,10 +197,12 @@ def run_view(row: RunRow, asked: datetime | None = None, said: Said | None = Non
         worker_id=_worker_id(row.worker),
         waiting_for=_waiting_for(row),
         blocked_by=_blocked_by(row) or msgspec.UNSET,
+        complete_by=row.until or msgspec.UNSET,
         cancel_requested_at=asked,
         stops_by=None if asked is None else asked + STOPPED_WITHIN,
         progress=None if said is None else ProgressView(*said),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
+        result=msgspec.UNSET if row.result is None else msgspec.Raw(row.result),
     )
 
 
@@ -316,6 +324,8 @@ def _job_id(job: int | None) -> str | None:
 
 
 def _waiting_for(row: RunRow) -> str | None:
+    if row.until is not None:
+        return "its handler, which went on outside, to say how it ended"
     match row.waits:
         case "pause":
             return f"queue {row.spec.queue!r} to be resumed"

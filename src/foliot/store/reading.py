@@ -106,6 +106,9 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int | None = None
     target: bytes | None = None
     payload: bytes | None = None
+    until: datetime | None = None
+    """Of a run that goes on outside: then its time is up."""
+    result: bytes | None = None
 
 
 def _run(row: Row) -> RunRow:
