@@ -175,7 +175,8 @@ async def wipe(connection: Connection) -> None:
     """
     async with connection.transaction():
         await connection.execute(
-            "TRUNCATE run, ready, claim, timer, history, dead_letter, flow, seat, slot, knock, node, graph_run, graph_shape"
+            "TRUNCATE run, ready, claim, timer, history, dead_letter, flow, seat, slot, knock, node, graph_run,"
+            " graph_shape"
         )
         await connection.execute("SELECT lay_ballast()")
         await connection.execute("UPDATE lane SET v = 0")
