@@ -13,6 +13,7 @@ from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
+from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -48,6 +49,7 @@ class Services(NamedTuple):
     tenants: Tenants
     canceller: Canceller
     completer: Completer
+    graphs: Graphs
 
 
 class Call(NamedTuple):

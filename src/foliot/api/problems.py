@@ -6,7 +6,16 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from foliot.domain.errors import Conflict, FoliotError, Forbidden, InvalidField, NotFound, Unauthorised, Unavailable
+from foliot.domain.errors import (
+    Conflict,
+    Cycle,
+    FoliotError,
+    Forbidden,
+    InvalidField,
+    NotFound,
+    Unauthorised,
+    Unavailable,
+)
 from foliot.wire.views import FieldError, Problem
 
 _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
@@ -14,6 +23,7 @@ _NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 
 _BEARER: Final = {"WWW-Authenticate": "Bearer"}
 _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...]] = (
+    (Cycle, 400, "dependency-cycle", "Dependency cycle", {}),
     (NotFound, 404, "not-found", "Not found", {}),
     (Unauthorised, 401, "unauthorised", "Unauthorised", _BEARER),
     (Forbidden, 403, "forbidden", "Forbidden", {}),
