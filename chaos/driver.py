@@ -13,6 +13,7 @@ import aiohttp
 from chaos import patience
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
+from chaos.lines import Crowd, Lines
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from foliot.store.fleet import LEASE
@@ -73,12 +74,14 @@ class Driver:
         for number, tenant in enumerate(self._tenants):
             oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, odd=self._odd)
             yield again(partial(self._hand_in, oddities), OFTEN)
+            yield again(partial(self._hand_in, Lines(self, self._seed, number, tenant)), OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
+        yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(self._gate.step, 0.0)
         yield from (again(step, pause) for step, pause in self._more)
 
-    async def _hand_in(self, oddities: Oddities) -> None:
-        self._expected += await oddities.step()
+    async def _hand_in(self, chore: Oddities | Lines | Crowd) -> None:
+        self._expected += await chore.step()
 
     async def _client(self, number: int, until: float) -> None:
         planner = Planner(self._seed, number, f"{self._ledger}/do", slowest=self._slowest)
@@ -158,7 +161,7 @@ class Driver:
                 job["jobId"]
                 for job in page["items"]
                 if job["status"] != "cancelled"
-                and (job["scheduleType"] == "recurring" or job["status"] in {"paused", "blocked"})
+                and (job["scheduleType"] == "recurring" or job["status"] == "paused")
             ]
             if page["nextCursor"] is None:
                 return found

@@ -6,6 +6,7 @@ by the clock of the machine that runs the harness, which no fault touches.
 
 import hashlib
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,6 +16,11 @@ import msgspec
 Record = TypeVar("Record", bound=msgspec.Struct)
 SIDE: Final = "side"
 """The queue that is paused now and then."""
+LIMITS: Final = {"strict": 1, "pair": 2, "trio": 3}
+"""Handlers, and how many of each account may go at once."""
+CROWDED: Final = "initech"
+CROWD: Final = 2
+"""A tenant, and how many of its runs may go at once."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 REFUSED: Final = "results came after the lease was lost and were not taken"
@@ -83,6 +89,7 @@ class Effect(msgspec.Struct, kw_only=True, omit_defaults=True):
     job: str | None = None
     scheduled_at: float | None = None
     concurrency_key: str | None = None
+    """The account that the handler was told to act on."""
     payload: str = ""
     """Digest of the payload as the handler received it."""
     nonce: str = ""
@@ -145,6 +152,20 @@ class Evidence(msgspec.Struct, kw_only=True):
     """lease, grace, catch-up window and the like, in seconds, as the product was set up."""
     refused: int = 0
     """Results that came too late and were not taken, by the workers' own word."""
+    left_behind: int = 0
+    """Runs whose turn had come and that only the sweeper called, by the schedulers' own word."""
+
+
+def waits_for_others(evidence: Evidence) -> Callable[[Effect], bool]:
+    """Whether a run may have to wait for other runs, and not only for its time: then it is not late."""
+    crowds = evidence.settings.get("crowds", {})
+    rows = (row for rows_ in evidence.dump.jobs.values() for row in rows_)
+    jobs = {row["jobId"] for row in rows if row.get("concurrency") or row.get("overlap") in {"queue", "queueOne"}}
+
+    def waits(start: Effect) -> bool:
+        return start.concurrency_key is not None or start.tenant in crowds or start.job in jobs
+
+    return waits
 
 
 def digest(payload: Any) -> str:

@@ -75,6 +75,12 @@ class Occurrences:
         position = bisect_right(begins, at)
         return ends[position - 1] if position else 0.0
 
+    def there(self, at: float, decided: float, clock: float) -> int:
+        """Runs of the schedule that had been made by when it was `decided` about an instant, and were not over."""
+        begins, _ = self._spans
+        made = self._made[: bisect_right(begins, decided + clock)]
+        return sum(end >= max(at, decided - 1) - clock for _, end in made)
+
     def surplus(self, cutoff: float) -> int:
         """Runs begun by the cut-off that, by their labels, are more than their instants can have."""
         began = {
@@ -88,10 +94,13 @@ class Occurrences:
         return list(self.owners)
 
     @cached_property
-    def _spans(self) -> tuple[list[float], list[float]]:
+    def _made(self) -> list[tuple[float, float]]:
         ran = (run for runs in self.records.values() for run in runs if run.status not in {"skipped", "missed"})
-        spans = sorted((run.moment("createdAt") or 0.0, run.moment("finishedAt") or math.inf) for run in ran)
-        return [begin for begin, _ in spans], list(accumulate((end for _, end in spans), max))
+        return sorted((run.moment("createdAt") or 0.0, run.moment("finishedAt") or math.inf) for run in ran)
+
+    @cached_property
+    def _spans(self) -> tuple[list[float], list[float]]:
+        return [begin for begin, _ in self._made], list(accumulate((end for _, end in self._made), max))
 
 
 def all_occurrences(case: Case) -> dict[str, Occurrences]:

@@ -44,6 +44,9 @@ def lost_runs(case: Case) -> Iterator[Finding]:
     """S2: a run that is due has not come to an end, or to one that nothing explains."""
     if not case.evidence.dump.quiet:
         yield Finding(check="S2", rule="quiet", message="work was still going on when patience ran out")
+    if behind := case.evidence.left_behind:
+        message = f"{behind} runs whose turn had come were called by nobody, until the sweeper found them"
+        yield Finding(check="S2", rule="left behind", message=message)
     for run in case.runs.values():
         status = run.status
         if status == "completed":  # S12 asks whether that is true

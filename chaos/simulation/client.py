@@ -12,6 +12,7 @@ import msgspec
 
 from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
+from chaos.lines import Crowd, Lines
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.simulation.node import LEASE, ApiNode
@@ -84,6 +85,10 @@ class Clients:
                 chore.cancel()
 
     def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
+        if self._world.has_lines:
+            for number, tenant in _one_each():
+                yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
+            yield again(Crowd(self, self._world.seed).step, OFTEN)
         if not self._world.has_chores:
             return
         for number, tenant in _one_each():
@@ -219,12 +224,12 @@ class Clients:
             await self._gate.open()
         for number, tenant in _one_each():
             for job in await self.pages(tenant, "/v1/jobs"):
-                endless = job["scheduleType"] == "recurring" or job["status"] in {"paused", "blocked"}
+                endless = job["scheduleType"] == "recurring" or job["status"] == "paused"
                 if endless and job["status"] != "cancelled":
                     await self.insist(number, tenant, "cancelJob", job["jobId"])
 
     async def is_busy(self) -> bool:
-        for _, tenant in _one_each():
+        for tenant in self._world.tenants:
             for status in ("pending", "running"):
                 if (await self.read(tenant, "/v1/runs", status=status, limit=1))["items"]:
                     return True

@@ -7,12 +7,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
+from chaos.records import CROWD, CROWDED
 from chaos.simulation.loop import VirtualLoop
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database, connect
 from foliot.store.migrate import shipped
 
-TENANTS: Final = ("acme", "globex")
+TENANTS: Final = ("acme", "globex", CROWDED)
 _TICK: Final = 5_000
 """Microseconds: the database's clock is set no more often than that, for every setting is a round trip."""
 EPOCH: Final = datetime(2026, 3, 1, tzinfo=UTC)
@@ -36,7 +37,8 @@ _WIPE: Final = (
         for table in (
             "claim", "worker", "subscription", "past_subscription", "firing", "job", "schedule", "history",
             "dead_letter", "idempotency", "flow", "spec", "lane", "scheduler", "shard", "clock", "operation",
-            "operation_item", "calendar", "calendar_body", "outbox", "late_result", "queue_pause", "rerank",
+            "operation_item", "calendar", "calendar_body", "outbox", "late_result", "queue_pause", "rerank", "seat",
+            "slot",
         )
     ),
 )  # fmt: skip
@@ -96,7 +98,9 @@ class Ground:
             await ground._admin.fetch("SELECT make_history_leaves('1 day', '40 days')")
             await ground._admin.execute(_UNDISTURBED)
             database = await Database.open(ground._dsn, size=1)
-            ground.keys = {tenant: await Tenants(database).create(tenant) for tenant in TENANTS}
+            tenants = Tenants(database)
+            ground.keys = {tenant: await tenants.create(tenant) for tenant in TENANTS}
+            await tenants.set_limit(CROWDED, CROWD)
             await database.close()
         return ground
 

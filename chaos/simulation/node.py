@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from chaos.act import Act
-from chaos.records import SIDE, SNOOZE, Effect, Fault, Phase, digest
+from chaos.records import LIMITS, SIDE, SNOOZE, Effect, Fault, Phase, digest
 from chaos.simulation.wire import SimConnection, SimDatabase, Weather
 from foliot.api.app import build
 from foliot.api.operation import Services
@@ -57,6 +57,7 @@ ZONE_DATA: Final = "2026a"
 RESTART: Final = (0.2, 2.0)
 """Seconds that a process which ended by itself takes to be back."""
 GROUPS: Final = ("http", "fn:quick", "fn:slow", "fn:flaky", "fn:stuck")
+LINED_UP: Final = tuple(f"fn:{name}" for name in LIMITS)
 
 
 class Node:
@@ -99,8 +100,10 @@ class Node:
         while (left := self.frozen_until - self.world.loop.time()) > 0:  # noqa: ASYNC110 - it may be prolonged
             await asyncio.sleep(left)
 
-    def heard(self, statement: str) -> None:
+    def heard(self, statement: str, rows: int) -> None:
         """The database has executed it."""
+        if statement == "left_behind":
+            self.world.left_behind += rows
 
     def tell(self, statement: str, outcome: str) -> None:
         self.world.note(f"{self.boot} {statement}: {outcome}")
@@ -259,7 +262,8 @@ class WorkerNode(Node):
         self._alive_at = 0.0
         self._snoozed: Counter[tuple[str, int]] = Counter()
 
-    def heard(self, statement: str) -> None:
+    def heard(self, statement: str, rows: int) -> None:
+        super().heard(statement, rows)
         if statement in {"beat", "register_worker"}:
             self._silence(self.world.ground.seconds())
 
@@ -280,8 +284,9 @@ class WorkerNode(Node):
     async def serve(self) -> None:
         number = self.chance.getrandbits(62)
         carrier = ImpatientCarrier(SimDatabase(self).line, number, self.boot)
-        queues = {"default": 1, SIDE: 1} if self.world.has_chores else {"default": 1}
-        groups = (*GROUPS, "fn:snoozing") if self.world.has_chores else GROUPS
+        world = self.world
+        queues = {"default": 1, SIDE: 1} if world.has_chores or world.has_lines else {"default": 1}
+        groups = (*GROUPS, "fn:snoozing") if world.has_chores else (*GROUPS, *LINED_UP) if world.has_lines else GROUPS
         options = WorkerOptions(queues=queues, groups=groups, concurrency=20, lease=LEASE, heartbeat=HEARTBEAT)
         process = WorkerProcess(
             carrier, self._executors, options, self.chance.random, self.world.loop.time, self.world.ground.now
@@ -313,6 +318,7 @@ class WorkerNode(Node):
                     worker=boot,
                     job=None if run.job is None else encode("job", run.job),
                     scheduled_at=run.scheduled_at.timestamp(),
+                    concurrency_key=act.account,
                     payload=digest(payload),
                     nonce=nonce,
                     failed=failed,

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from chaos.records import Dump, Evidence
+from chaos.records import CROWD, CROWDED, Dump, Evidence
 from chaos.simulation.client import Clients
-from chaos.simulation.ground import TENANTS, Ground
+from chaos.simulation.ground import Ground
 from chaos.simulation.node import HEARTBEAT, LEASE, Node
 from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
@@ -93,7 +93,9 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
             "schedulers": [node.name for node in world.schedulers],
             "seconds": seconds,
             "rest": CALM,
+            "crowds": {CROWDED: CROWD},
         },
+        left_behind=world.left_behind,
     )
     crashes = [f"{node.name}: {error!r}" for node in world.nodes if (error := node.crashed()) is not None]
     for node in world.nodes:
@@ -134,7 +136,7 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found.decided = decisions(await world.ground.fetch(DECIDED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))
-    for tenant in TENANTS:
+    for tenant in world.tenants:
         found.jobs[tenant] = await clients.pages(tenant, "/v1/jobs")
         found.runs[tenant] = await clients.pages(tenant, "/v1/runs")
         found.attempts[tenant] = await _attempts(world, insights, tenant)

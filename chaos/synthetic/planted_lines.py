@@ -1,0 +1,93 @@
+"""Planted faults of lines: too many at once, out of turn, skipped without need, and called by nobody."""
+
+from collections import defaultdict
+
+from chaos.oracle import seconds
+from chaos.records import CROWD, CROWDED, Phase
+from chaos.synthetic.surgery import Row, Surgery, plant
+from chaos.synthetic.world import QUIET, rfc3339
+
+
+def _line(it: Surgery, limit: int, *tries: str) -> list[Row]:
+    """The runs of a key with this limit in quiet times, in order; their first one had these attempts."""
+    given = {name: (each.body or {}).get("concurrency", {}) for name, each in it.submissions().items()}
+    keys: dict[str, list[Row]] = defaultdict(list)
+    for row in it.runs():
+        if given.get(row["runId"], {}).get("limit") == limit and seconds(row["createdAt"]) > QUIET:
+            keys[it.effects(row)[0].concurrency_key or ""].append(row)
+    rows = next(rows for rows in keys.values() if it.tries(rows[0]) == list(tries))
+    return sorted(rows, key=lambda row: it.effects(row)[0].at)
+
+
+def _too_early(it: Surgery, rows: list[Row], limit: int) -> None:
+    """The first that had to wait began beside those that it had to wait for."""
+    rows.sort(key=lambda row: it.effects(row)[0].at)
+    it.effects(rows[limit], Phase.START)[0].at = it.effects(rows[limit - 1], Phase.START)[0].at + 0.2
+    it.sort()
+
+
+def _queue(it: Surgery, overlap: str) -> list[Row]:
+    """The instants of a job whose runs wait for each other, in quiet times."""
+    return it.occurrences(next(row for row in it.jobs() if row.get("overlap") == overlap))
+
+
+@plant("S9 limit of a key")
+def _(it: Surgery) -> None:
+    for limit in (1, 2):
+        _too_early(it, _line(it, limit, "completed"), limit)
+
+
+@plant("S9 limit of a job")
+def _(it: Surgery) -> None:
+    job = next(row for row in it.jobs() if row.get("concurrency"))
+    _too_early(it, [row for row in it.runs() if row["jobId"] == job["jobId"]], 2)
+
+
+@plant("S9 limit of a tenant")
+def _(it: Surgery) -> None:
+    _too_early(it, it.dump.runs[CROWDED], CROWD)
+
+
+@plant("S9 two instants of a queue at once")
+def _(it: Surgery) -> None:
+    first, second, *_ = (row for row in _queue(it, "queueOne") if row["status"] == "completed")
+    _too_early(it, [first, second], 1)
+
+
+@plant("S10 order")
+def _(it: Surgery) -> None:
+    """The third of a queue was served before the second."""
+    _, second, third, _ = _line(it, 1, "completed")
+    gap = it.effects(third)[0].at - it.effects(second)[0].at
+    it.move(second, gap)
+    it.move(third, -gap)
+
+
+@plant("S10 began while the one before waited for its retry")
+def _(it: Surgery) -> None:
+    first, second, *_ = _line(it, 1, "failed", "completed")
+    failed = seconds(it.attempts(first)[0]["finishedAt"])
+    # The second was through before the first was tried again.
+    start, end, *_ = it.effects(second, Phase.START, Phase.END)
+    start.at, end.at = failed + 0.07, failed + 0.08
+    it.attempts(second)[0] |= {"startedAt": rfc3339(start.at), "finishedAt": rfc3339(end.at)}
+    it.sort()
+
+
+@plant("S3 skipped though nobody waited")
+def _(it: Surgery) -> None:
+    """Of a job whose instants wait, one at a time, the first that would have waited was skipped."""
+    rows = _queue(it, "queueOne")
+    skipped = next(row for row in rows if row["status"] == "skipped")
+    at = seconds(skipped["finishedAt"])
+    waiting = [row for row in rows if seconds(row["createdAt"]) < at and _through(row) > at]
+    it.erase(waiting[-1])
+
+
+@plant("S2 left behind")
+def _(it: Surgery) -> None:
+    it.evidence.left_behind = 1
+
+
+def _through(row: Row) -> float:
+    return seconds(row["finishedAt"]) if row["status"] == "completed" else 0.0
