@@ -26,6 +26,7 @@ PATHS: Final = {
     "createRun": ("POST", "/v1/runs"),
     "createRuns": ("POST", "/v1/runs:batch"),
     "retryRun": ("POST", "/v1/runs/{run}:retry"),
+    "cancelRun": ("POST", "/v1/runs/{run}:cancel"),
     "replayLetters": ("POST", "/v1/dead-letters:replay"),
     "discardLetters": ("POST", "/v1/dead-letters:discard"),
     "pauseQueue": ("POST", f"/v1/queues/{SIDE}:pause"),

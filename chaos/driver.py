@@ -11,6 +11,7 @@ from typing import Any, Final
 import aiohttp
 
 from chaos import patience
+from chaos.cancels import Fickle
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
 from chaos.lines import Crowd, Lines
@@ -47,6 +48,7 @@ class Driver:
         self._more = more
         self._jobs: dict[tuple[int, int], str] = {}
         self._tenants = [tenant for tenant, role in CLIENTS if role == "bulk"]
+        self._fickle = [Fickle(self, seed, number, tenant) for number, tenant in enumerate(self._tenants)]
         self._gate = Gatekeeper(self, seed, self._tenants[0], LEASE.total_seconds())
         self._expected = 0
         self._over = 0
@@ -75,6 +77,7 @@ class Driver:
             oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, odd=self._odd)
             yield again(partial(self._hand_in, oddities), OFTEN)
             yield again(partial(self._hand_in, Lines(self, self._seed, number, tenant)), OFTEN)
+            yield again(self._fickle[number].step, OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
         yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(self._gate.step, 0.0)
@@ -147,6 +150,8 @@ class Driver:
     async def wind_down(self) -> None:
         """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and what holds back runs."""
         await self._gate.open()
+        for each in self._fickle:
+            await each.finish()
         for number, (tenant, role) in enumerate(CLIENTS):
             if role == "bulk":
                 for job in await self._endless(tenant):

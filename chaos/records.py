@@ -43,7 +43,7 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     tenant: str
     kind: str
     """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
-    backfillJob, putCalendar, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
+    backfillJob, putCalendar, cancelRun, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
     weighTenant."""
     invoked: float
     completed: float

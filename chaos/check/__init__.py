@@ -6,6 +6,7 @@ from chaos.check.backfill import backfilled_wrongly
 from chaos.check.blind import mislabelled
 from chaos.check.booking import booked_wrongly
 from chaos.check.budget import too_many_runs
+from chaos.check.cancel import cancelled_wrongly
 from chaos.check.case import Case
 from chaos.check.catchup import caught_up_wrongly
 from chaos.check.concurrency import limits_broken, overlaps
@@ -38,7 +39,7 @@ from chaos.check.submissions import doubled_keys, lost_runs, lost_submissions, u
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 21))
+SAFETY = tuple(f"S{number}" for number in range(1, 22))
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -53,6 +54,7 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     letters_broken,
     booked_wrongly,
     begun_behind_the_gate,
+    cancelled_wrongly,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,

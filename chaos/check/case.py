@@ -9,7 +9,7 @@ from chaos.check.facts import Job, Run
 from chaos.check.faultbook import FaultBook
 from chaos.check.jobs import read_jobs
 from chaos.oracle import instant
-from chaos.records import Effect, Evidence, Phase
+from chaos.records import Effect, Evidence, Operation, Phase
 
 
 class Case:
@@ -63,6 +63,15 @@ class Case:
     def replays(self, run: Run) -> list[float]:
         """When it was let go on after its attempts had been used up, by the product's own record; S18 looks at that."""
         return [row["at"] for row in self.evidence.dump.decided.get(run.id, ()) if row["deed"] == "replayed"]
+
+    @cached_property
+    def cancels(self) -> dict[str, list[Operation]]:
+        """Who wanted a run to end, by run."""
+        found: dict[str, list[Operation]] = {}
+        for each in self.evidence.operations:
+            if each.kind == "cancelRun" and each.run is not None:
+                found.setdefault(each.run, []).append(each)
+        return found
 
     @cached_property
     def restarted(self) -> list[Run]:

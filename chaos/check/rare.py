@@ -1,6 +1,7 @@
 """How often each rare path was taken: a run that never took one has not tested it."""
 
 from chaos.check.budget import Budget
+from chaos.check.cancel import cancels
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.gate import paused_runs
@@ -52,6 +53,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         "cancelled pending runs": _count(rows, "cancelled"),
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
         **waited(case),
+        **cancels(case),
     }
 
 

@@ -139,11 +139,12 @@ def _has_failed(case: Case, run: Run) -> bool:
 def _was_cancelled(case: Case, run: Run) -> bool:
     job = case.jobs.get(run.job or "")
     ended = run.moment("finishedAt")
-    return job is not None and any(
-        each.kind in _ENDS_RUNS
+    own = case.cancels.get(run.id, [])
+    return any(
+        (each.kind in _ENDS_RUNS or each.kind == "cancelRun")
         and each.outcome is not Outcome.FAIL
         and (ended is None or each.invoked <= ended + case.bounds.clock)
-        for each in job.operations
+        for each in (own if job is None else [*own, *job.operations])
     )
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from chaos.cancels import Fickle
 from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
 from chaos.lines import Crowd, Lines
@@ -27,6 +28,8 @@ BY_THE_WALL: Final = "*/10 0-59 0-23 * * *"
 CHANGING: Final = ("Europe/Berlin", "Australia/Sydney")
 BACKFILLS: Final = 0.1
 """The share of back-fills in what clients do, as soon as they have something to make up for: seeds are short."""
+FEW: Final = 3
+"""Runs of a batch that is cancelled."""
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 
@@ -69,6 +72,7 @@ class Clients:
         self._numbers = itertools.count(1)
         self._jobs: dict[tuple[int, int], str] = {}
         self._chance = random.Random(f"{world.seed}/clients")  # noqa: S311 - guards nothing
+        self._fickle: list[Fickle] = []
         self._gate = Gatekeeper(self, world.seed, "acme", LEASE.total_seconds())
 
     async def prepare(self) -> None:
@@ -88,6 +92,9 @@ class Clients:
         if self._world.has_lines:
             for number, tenant in _one_each():
                 yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
+                fickle = Fickle(self, self._world.seed, number, tenant, FEW)
+                self._fickle.append(fickle)
+                yield again(fickle.step, OFTEN)
             yield again(Crowd(self, self._world.seed).step, OFTEN)
         if not self._world.has_chores:
             return
@@ -222,6 +229,8 @@ class Clients:
         """Cancel whatever would go on for ever, as recorded calls."""
         if self._world.has_chores:
             await self._gate.open()
+        for each in self._fickle:
+            await each.finish()
         for number, tenant in _one_each():
             for job in await self.pages(tenant, "/v1/jobs"):
                 endless = job["scheduleType"] == "recurring" or job["status"] == "paused"

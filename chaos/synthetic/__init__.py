@@ -2,6 +2,7 @@
 
 from chaos.records import Evidence
 from chaos.synthetic import (
+    planted_cancels,
     planted_executions,
     planted_history,
     planted_lines,
@@ -16,6 +17,7 @@ __all__ = [
     "PLANTS",
     "clean",
     "planted",
+    "planted_cancels",
     "planted_executions",
     "planted_history",
     "planted_lines",

@@ -14,6 +14,7 @@ from chaos.synthetic.calls import (
     submit_limited,
     submit_unanswered,
 )
+from chaos.synthetic.cancels import cancels
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
@@ -181,6 +182,7 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _limits,
     _manners,
     letters,
+    cancels,
     snoozes,
     bookings,
     paused_queue,

@@ -76,6 +76,22 @@ def record(
     )
 
 
+def attempt_row(
+    run: dict[str, Any], number: int, status: str, began: float, ended: float, boot: str, fence: int
+) -> dict[str, Any]:
+    return {
+        "runId": run["id"],
+        "jobId": run["job"],
+        "attempt": number,
+        "status": status,
+        "scheduledAt": rfc3339(run["scheduled"]),
+        "startedAt": rfc3339(began),
+        "finishedAt": rfc3339(ended),
+        "workerId": f"wrk_{boot}",
+        "fence": fence,
+    }
+
+
 def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: float, plan: Plan) -> tuple[str, float]:
     spent = sum(row["status"] not in UNCOUNTED for row in rows)
     slot, fence = _slot(world, at, plan), next(world.fences)
@@ -90,19 +106,7 @@ def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: 
     }
 
     def on_record(status: str, ended: float) -> None:
-        rows.append(
-            {
-                "runId": run["id"],
-                "jobId": run["job"],
-                "attempt": spent + 1,
-                "status": status,
-                "scheduledAt": rfc3339(run["scheduled"]),
-                "startedAt": rfc3339(at),
-                "finishedAt": rfc3339(ended),
-                "workerId": f"wrk_{boot}",
-                "fence": fence,
-            }
-        )
+        rows.append(attempt_row(run, spent + 1, status, at, ended, boot, fence))
 
     world.effect(Phase.START, at, run, **told)
     end = at + plan.takes
