@@ -165,8 +165,7 @@ class Driver:
             found += [
                 job["jobId"]
                 for job in page["items"]
-                if job["status"] != "cancelled"
-                and (job["scheduleType"] == "recurring" or job["status"] == "paused")
+                if job["status"] != "cancelled" and (job["scheduleType"] == "recurring" or job["status"] == "paused")
             ]
             if page["nextCursor"] is None:
                 return found

@@ -25,6 +25,8 @@ SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 REFUSED: Final = "results came after the lease was lost and were not taken"
 """What a worker logs of results that the database did not take from it."""
+LEFT_BEHIND: Final = "runs were left behind although it was their turn"
+"""What a scheduler logs when its sweeper had to call somebody."""
 
 
 class Outcome(StrEnum):
@@ -190,7 +192,13 @@ def load(folder: Path) -> Evidence:
         faults=read_lines(folder / "faults.jsonl", Fault),
         dump=msgspec.json.decode((folder / "dump.json").read_bytes(), type=Dump),
         refused=sum(map(_refused, (folder / "logs").glob("worker-*.log"))),
+        left_behind=sum(map(_left_behind, (folder / "logs").glob("scheduler-*.log"))),
     )
+
+
+def _left_behind(log: Path) -> int:
+    found = re.findall(rf"{LEFT_BEHIND}.*?lines=(\d+) +runs=(\d+)", log.read_text(errors="replace"))
+    return sum(int(lines) + int(runs) for lines, runs in found)
 
 
 def _refused(log: Path) -> int:

@@ -35,7 +35,7 @@ from chaos.check.ledger import false_ledger
 from chaos.check.letters import letters_broken
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
-from chaos.check.submissions import doubled_keys, lost_runs, lost_submissions, unasked_runs
+from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
@@ -44,6 +44,7 @@ SAFETY = tuple(f"S{number}" for number in range(1, 22))
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
     lost_runs,
+    left_behind,
     doubled_keys,
     unasked_runs,
     limits_broken,

@@ -1,4 +1,4 @@
-"""S21: a run that was cancelled is over when the answer says so: nothing of it begins after that, and nothing goes on."""
+"""S21: a run that was cancelled is over when the answer says so: nothing of it begins after that, or goes on."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,9 @@ def cancelled_wrongly(case: Case) -> Iterator[Finding]:
         elif answer.get("stopsBy"):
             yield from _has_stopped(case, run, seconds(answer["cancelRequestedAt"]), seconds(answer["stopsBy"]))
         elif answer["status"] in {"pending", "running"}:
-            yield _about(run, "unheard", f"was to be cancelled, and the answer is just {answer['status']}", each.completed)
+            yield _about(
+                run, "unheard", f"was to be cancelled, and the answer is just {answer['status']}", each.completed
+            )
 
 
 def asked(case: Case) -> Iterator[Operation]:
@@ -51,8 +53,8 @@ def _has_stopped(case: Case, run: Run, since: float, until: float) -> Iterator[F
         if each.at > until + case.bounds.clock and not _struck(case, each, since):
             yield _about(run, "went on", f"was alive {each.at - until:.3f} s after it had to be over", each.at)
             return
-    ended = run.moment("finishedAt")
-    if ended is not None and ended > until + case.bounds.clock and not case.faults.near(since, ended, case.bounds.lease):
+    ended = run.moment("finishedAt") or 0.0
+    if ended > until + case.bounds.clock and not case.faults.near(since, ended, case.bounds.lease):
         yield _about(run, "late", f"was over {ended - until:.3f} s later than was told", ended)
 
 

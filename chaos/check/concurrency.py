@@ -65,9 +65,7 @@ def _zombies(case: Case, line: Line, executions: list[Execution]) -> Iterator[Fi
             continue
         beyond = min(beyond, each.stopped - stood_still_until(case, each.start, each.stopped))
         if beyond > case.bounds.guardian and any(
-            other.place.run is not each.place.run
-            and other.start.at < each.stopped
-            and other.counted > each.counted
+            other.place.run is not each.place.run and other.start.at < each.stopped and other.counted > each.counted
             for other in executions
         ):
             message = f"went on for {beyond:.1f} s in the line {line.name} after it had been fenced out"
@@ -107,7 +105,8 @@ def stood_in_line(case: Case, run: Run) -> float:
     if run.submission is not None:
         return max(run.scheduled or 0.0, run.submission.operation.completed)
     made = _made(run)
-    return max(run.scheduled or 0.0, made) + (case.bounds.straggler if case.faults.troubled(made) else case.bounds.uncertainty)
+    late = case.bounds.straggler if case.faults.troubled(made) else case.bounds.uncertainty
+    return max(run.scheduled or 0.0, made) + late
 
 
 def _made(run: Run) -> float:

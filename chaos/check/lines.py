@@ -58,7 +58,7 @@ class Line:
 
 
 def lines(case: Case) -> Iterator[Line]:
-    """Those of keys and jobs, of instants that wait for each other, and of tenants; only runs that began are in them."""
+    """Those of keys and jobs, of instants that wait for each other, of tenants; only runs that began are in them."""
     found: dict[tuple[str, str, str], list[Place]] = defaultdict(list)
     crowds: dict[str, int] = case.evidence.settings.get("crowds", {})
     crowded: dict[str, list[Place]] = {tenant: [] for tenant in crowds}

@@ -44,9 +44,6 @@ def lost_runs(case: Case) -> Iterator[Finding]:
     """S2: a run that is due has not come to an end, or to one that nothing explains."""
     if not case.evidence.dump.quiet:
         yield Finding(check="S2", rule="quiet", message="work was still going on when patience ran out")
-    if behind := case.evidence.left_behind:
-        message = f"{behind} runs whose turn had come were called by nobody, until the sweeper found them"
-        yield Finding(check="S2", rule="left behind", message=message)
     for run in case.runs.values():
         status = run.status
         if status == "completed":  # S12 asks whether that is true
@@ -61,6 +58,13 @@ def lost_runs(case: Case) -> Iterator[Finding]:
             yield _lost(run, "unexplained", "is failed, and no attempt on record failed")
         elif status == "cancelled" and not _was_cancelled(case, run):
             yield _lost(run, "unexplained", "is cancelled, and nobody cancelled it")
+
+
+def left_behind(case: Case) -> Iterator[Finding]:
+    """S2: it was somebody's turn, and nobody called."""
+    if behind := case.evidence.left_behind:
+        message = f"{behind} runs whose turn had come were called by nobody, until the sweeper found them"
+        yield Finding(check="S2", rule="left behind", message=message)
 
 
 def doubled_keys(case: Case) -> Iterator[Finding]:

@@ -30,6 +30,8 @@ BACKFILLS: Final = 0.1
 """The share of back-fills in what clients do, as soon as they have something to make up for: seeds are short."""
 FEW: Final = 3
 """Runs of a batch that is cancelled."""
+GOING: Final = ("scheduled", "ready", "running")
+"""What comes to an end by itself. What is blocked waits for one of these, or has been left behind."""
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 
@@ -239,7 +241,7 @@ class Clients:
 
     async def is_busy(self) -> bool:
         for tenant in self._world.tenants:
-            for status in ("pending", "running"):
+            for status in GOING:
                 if (await self.read(tenant, "/v1/runs", status=status, limit=1))["items"]:
                     return True
         return False

@@ -38,6 +38,7 @@ from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rezone import Rezone
 from foliot.services.submit import Submitter
+from foliot.services.sweep import Sweeper
 from foliot.services.tenants import Tenants
 from foliot.services.upkeep import Housekeeper
 from foliot.store.dispatch import Claimed
@@ -100,10 +101,8 @@ class Node:
         while (left := self.frozen_until - self.world.loop.time()) > 0:  # noqa: ASYNC110 - it may be prolonged
             await asyncio.sleep(left)
 
-    def heard(self, statement: str, rows: int) -> None:
+    def heard(self, statement: str) -> None:
         """The database has executed it."""
-        if statement == "left_behind":
-            self.world.left_behind += rows
 
     def tell(self, statement: str, outcome: str) -> None:
         self.world.note(f"{self.boot} {statement}: {outcome}")
@@ -240,6 +239,7 @@ class SchedulerNode(Node):
             group.create_task(repeat(Operator(database), stop, wake_operator, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
+            group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set, chance))
             control = Control(database, SpecBook(database, clock), hints.give)
             recalendar = Recalendar(database, control.move, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
@@ -262,8 +262,7 @@ class WorkerNode(Node):
         self._alive_at = 0.0
         self._snoozed: Counter[tuple[str, int]] = Counter()
 
-    def heard(self, statement: str, rows: int) -> None:
-        super().heard(statement, rows)
+    def heard(self, statement: str) -> None:
         if statement in {"beat", "register_worker"}:
             self._silence(self.world.ground.seconds())
 

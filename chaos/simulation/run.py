@@ -17,7 +17,9 @@ from chaos.simulation.world import World
 from chaos.verdict import Verdict, check
 from chaos.watch import BACKFILLED, DECIDED, MISSED, backfilled_runs, decisions, missed_ranges
 from foliot.domain.misfire import GRACE
+from foliot.kit import telemetry
 from foliot.services.insights import Insights
+from foliot.services.sweep import Sweeper
 
 SECONDS: Final = (2.0, 3.0, 5.0)
 """Most seeds are short, so that there can be many; some go on for longer."""
@@ -63,6 +65,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outcome:
     await ground.reset(seed)
+    before = _left_behind()
     seconds = random.Random(f"{seed}/length").choice(SECONDS)  # noqa: S311 - guards nothing
     world = World(ground, seed)
     clients, storm = Clients(world), Storm(world)
@@ -80,12 +83,14 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
     await asyncio.sleep(CALM)
     await clients.wind_down()
     quiet = await _rest(world, clients, PATIENCE[mode])
+    dump = await _dump(world, clients, quiet=quiet)
+    left_behind = _left_behind() - before
     evidence = Evidence(
         seed=seed,
         operations=world.operations,
         effects=world.effects,
         faults=world.faults,
-        dump=await _dump(world, clients, quiet=quiet),
+        dump=dump,
         settings={
             "lease": LEASE.total_seconds(),
             "heartbeat": HEARTBEAT.total_seconds(),
@@ -95,7 +100,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
             "rest": CALM,
             "crowds": {CROWDED: CROWD},
         },
-        left_behind=world.left_behind,
+        left_behind=left_behind,
     )
     crashes = [f"{node.name}: {error!r}" for node in world.nodes if (error := node.crashed()) is not None]
     for node in world.nodes:
@@ -136,6 +141,7 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found.decided = decisions(await world.ground.fetch(DECIDED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))
+    await Sweeper(SimDatabase(observer)).run_once()
     for tenant in world.tenants:
         found.jobs[tenant] = await clients.pages(tenant, "/v1/jobs")
         found.runs[tenant] = await clients.pages(tenant, "/v1/runs")
@@ -146,6 +152,11 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
                 found.occurrences[job["jobId"]] = await clients.pages(tenant, path)
     observer.hang_up()
     return found
+
+
+def _left_behind() -> int:
+    """Runs that only a sweeper called, since this process began."""
+    return int(telemetry.REGISTRY.get_sample_value("foliot_left_behind_total") or 0)
 
 
 async def _attempts(world: World, insights: Insights, tenant: str) -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ class SimConnection:
             node.tell(_NAMES.get(query, query), type(error).__name__)
             await asyncio.sleep(weather.latency())
             raise
-        node.heard(_NAMES.get(query, query), len(rows))
+        node.heard(_NAMES.get(query, query))
         if fate is Loss.AFTER:
             return self._break(query, "after")
         if physical.connection.is_in_transaction():  # the server counts from here, whether anybody reads the answer
@@ -159,10 +159,10 @@ class SimConnection:
         await asyncio.sleep(delay)
         if self._era == self._server.era:
             try:
-                rows = await self._server.run(physical, query, arguments, self._patience)
+                await self._server.run(physical, query, arguments, self._patience)
             except asyncpg.PostgresError:
                 return
-            self._node.heard(_NAMES.get(query, query), len(rows))
+            self._node.heard(_NAMES.get(query, query))
             self._node.world.late(self._node.name)
 
     def _break(self, query: str, when: str) -> list[Any]:

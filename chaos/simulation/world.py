@@ -24,8 +24,6 @@ class World:
         self.has_chores = seed % CHORES_EVERY == 0
         self.has_lines = seed % CHORES_EVERY == 1
         self.tenants = TENANTS if self.has_lines else tuple(each for each in TENANTS if each != CROWDED)
-        self.left_behind = 0
-        """Runs that only the sweeper called."""
         self.server = Server(ground)
         self.effects: list[Effect] = []
         self.operations: list[Operation] = []

@@ -40,9 +40,7 @@ def new_run(world: World, tenant: str, job: str | None, scheduled: float, payloa
     }
 
 
-def carry_out(
-    world: World, run: dict[str, Any], made: float, due: float, plan: Plan, *, turn: float = 0.0
-) -> Ended:
+def carry_out(world: World, run: dict[str, Any], made: float, due: float, plan: Plan, *, turn: float = 0.0) -> Ended:
     """Execute a run to its end and put it on record; `turn`: when others have left their place to it."""
     rows: list[dict[str, Any]] = []
     at = world.available(max(made, due, turn) + world.between(0.005, 0.2))
