@@ -3,6 +3,7 @@
 from typing import Final
 
 from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
+from chaos.mutations_of_admission import OF_ADMISSION
 from chaos.mutations_of_dispatch import OF_DISPATCH
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
@@ -271,4 +272,5 @@ MUTANTS: Final = (
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
     *OF_DISPATCH,
+    *OF_ADMISSION,
 )

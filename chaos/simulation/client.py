@@ -30,8 +30,6 @@ BACKFILLS: Final = 0.1
 """The share of back-fills in what clients do, as soon as they have something to make up for: seeds are short."""
 FEW: Final = 3
 """Runs of a batch that is cancelled."""
-GOING: Final = ("scheduled", "ready", "running")
-"""What comes to an end by itself. What is blocked waits for one of these, or has been left behind."""
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 
@@ -74,7 +72,7 @@ class Clients:
         self._numbers = itertools.count(1)
         self._jobs: dict[tuple[int, int], str] = {}
         self._chance = random.Random(f"{world.seed}/clients")  # noqa: S311 - guards nothing
-        self._fickle: list[Fickle] = []
+        self._fickle: Fickle | None = None
         self._gate = Gatekeeper(self, world.seed, "acme", LEASE.total_seconds())
 
     async def prepare(self) -> None:
@@ -92,12 +90,11 @@ class Clients:
 
     def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
         if self._world.has_lines:
-            for number, tenant in _one_each():
-                yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
-                fickle = Fickle(self, self._world.seed, number, tenant, FEW)
-                self._fickle.append(fickle)
-                yield again(fickle.step, OFTEN)
+            (number, tenant), (other, stranger) = _one_each()
+            self._fickle = Fickle(self, self._world.seed, other, stranger, FEW)
+            yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
             yield again(Crowd(self, self._world.seed).step, OFTEN)
+            yield again(self._fickle.step, OFTEN)
         if not self._world.has_chores:
             return
         for number, tenant in _one_each():
@@ -231,20 +228,13 @@ class Clients:
         """Cancel whatever would go on for ever, as recorded calls."""
         if self._world.has_chores:
             await self._gate.open()
-        for each in self._fickle:
-            await each.finish()
+        if self._fickle is not None:
+            await self._fickle.finish()
         for number, tenant in _one_each():
             for job in await self.pages(tenant, "/v1/jobs"):
                 endless = job["scheduleType"] == "recurring" or job["status"] == "paused"
                 if endless and job["status"] != "cancelled":
                     await self.insist(number, tenant, "cancelJob", job["jobId"])
-
-    async def is_busy(self) -> bool:
-        for tenant in self._world.tenants:
-            for status in GOING:
-                if (await self.read(tenant, "/v1/runs", status=status, limit=1))["items"]:
-                    return True
-        return False
 
 
 def _one_each() -> Iterator[tuple[int, str]]:
