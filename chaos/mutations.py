@@ -58,8 +58,8 @@ _FENCE_OFF = Mutant(
         Edit(
             "store/sql/dispatch.sql",
             "      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run\n"
-            "      JOIN run ON run.id = x.run AND run.fence < held.id\n",
-            "      JOIN run ON run.id = x.run\n",
+            "      JOIN run ON run.id = x.run AND run.fence < held.id AND (",
+            "      JOIN run ON run.id = x.run AND (",
         ),
         # Otherwise it is a race between its first heartbeat and its first settlement, and mostly won by the former.
         Edit(

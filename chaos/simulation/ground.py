@@ -1,5 +1,6 @@
 """The database under the simulation: Foliot's own schema, a clock that is told what time it is, and connections."""
 
+import asyncio
 import os
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -74,6 +75,7 @@ class Ground:
         os.fchmod(self._clock.fileno(), 0o644)  # the database runs under another account
         self._free: dict[bool, list[Physical]] = {True: [], False: []}
         self._admin: Any = None
+        self._eyes = asyncio.Lock()
         self._told = -1
         self._offset = 0
         self.keys: dict[str, str] = {}
@@ -164,10 +166,11 @@ class Ground:
     async def cancel(self, physical: Physical) -> None:
         await self._admin.fetch("SELECT pg_cancel_backend($1)", physical.pid)
 
-    async def fetch(self, query: str) -> list[Any]:
-        """For the eyes of the harness only."""
-        with self.loop.awaiting_answer():
-            return await self._admin.fetch(query)  # type: ignore[no-any-return]
+    async def fetch(self, query: str, *arguments: Any) -> list[Any]:
+        """For the eyes of the harness only: takes no time, and meets no fault."""
+        async with self._eyes:
+            with self.loop.awaiting_answer():
+                return await self._admin.fetch(query, *arguments)  # type: ignore[no-any-return]
 
     async def lend(self, *, hot: bool) -> Physical:
         if self._free[hot]:

@@ -20,6 +20,8 @@ from foliot.domain.misfire import GRACE
 from foliot.kit import telemetry
 from foliot.services.insights import Insights
 from foliot.services.sweep import Sweeper
+from foliot.store.admission import FIRST
+from foliot.store.statements import SQL
 
 SECONDS: Final = (2.0, 3.0, 5.0)
 """Most seeds are short, so that there can be many; some go on for longer."""
@@ -37,8 +39,12 @@ SELECT EXISTS (SELECT FROM foliot.run WHERE id > 0 AND state < 2)
 """Whether something goes on, or somebody has yet to deal with an instant, perhaps when the lease of one who died has
 ended. What is blocked waits for one of these, or has been left behind. Not asked through the API: a hundred times so
 cheap."""
-LOOKS: Final = 0.25
+LOOKS: Final = 0.2
 """Virtual seconds between two looks: every one of them costs as much as a real tenth."""
+
+
+MANY: Final = 1_000
+"""More lines than a seed has."""
 
 
 class Mode(StrEnum):
@@ -81,6 +87,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         node.start()
     await asyncio.sleep(0.5)
     await clients.prepare()
+    watch = world.loop.create_task(_watch_lines(world)) if world.has_lines else None
     async with asyncio.TaskGroup() as group:
         group.create_task(clients.run(seconds))
         await storm.blow(seconds)
@@ -93,6 +100,9 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
     quiet = await _rest(world, PATIENCE[mode])
     dump = await _dump(world, clients, quiet=quiet)
     left_behind = _left_behind() - before
+    if watch is not None:
+        left_behind += len(world.left_behind)
+        watch.cancel()
     evidence = Evidence(
         seed=seed,
         operations=world.operations,
@@ -157,6 +167,14 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
                 found.occurrences[job["jobId"]] = await clients.pages(tenant, path)
     observer.hang_up()
     return found
+
+
+async def _watch_lines(world: World) -> None:
+    """Look all the time for lines with room in which somebody stands uncalled: later comers may call it after all."""
+    while True:
+        (found,) = await world.ground.fetch(SQL["left_behind"], FIRST, MANY)
+        world.left_behind.update(found["found"] or ())
+        await asyncio.sleep(LOOKS)
 
 
 def _left_behind() -> int:

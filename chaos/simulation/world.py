@@ -24,6 +24,8 @@ class World:
         self.has_chores = seed % CHORES_EVERY == 0
         self.has_lines = seed % CHORES_EVERY == 1
         self.tenants = TENANTS if self.has_lines else tuple(each for each in TENANTS if each != CROWDED)
+        self.left_behind: set[int] = set()
+        """Lines in which somebody was seen whose turn it was, and whom nobody had called."""
         self.server = Server(ground)
         self.effects: list[Effect] = []
         self.operations: list[Operation] = []
