@@ -13,6 +13,7 @@ from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.calendars import CalendarKeeper
+from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
@@ -63,6 +64,7 @@ class World:
         self.dead_letters = DeadLetters(database, self.hints.append)
         self.fleet = Fleet(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
+        self.canceller = Canceller(database, self.specs, self.hints.append)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

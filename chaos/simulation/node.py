@@ -18,9 +18,9 @@ from foliot.api.operation import Services
 from foliot.cli.serve_scheduler import repeat
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure, Snoozed
-from foliot.domain.spec import Spec
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.calendars import CalendarKeeper
+from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
@@ -43,7 +43,7 @@ from foliot.services.tenants import Tenants
 from foliot.services.upkeep import Housekeeper
 from foliot.store.dispatch import Claimed
 from foliot.store.hints import Listener, notify
-from foliot.store.specs import SpecBook
+from foliot.store.specs import SpecBook, StoredSpec
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.process import LeaseLost, WorkerOptions, WorkerProcess
@@ -196,6 +196,7 @@ class ApiNode(Node):
             Fleet(database, hints.give),
             Gateway(database, hints.give),  # its workers speak to the database themselves
             Tenants(database, monotonic),
+            Canceller(database, specs, hints.give),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:
@@ -292,7 +293,7 @@ class WorkerNode(Node):
         )
         await process.run(asyncio.Event())
 
-    def _executors(self, _spec: Spec) -> Executor:
+    def _executors(self, _: StoredSpec) -> Executor:
         return partial(self._execute, self.boot)
 
     async def _execute(self, boot: str, assignment: Assignment) -> Failure | Snoozed | None:

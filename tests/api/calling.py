@@ -128,6 +128,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.fleet,
         world.gateway,
         tenants or Tenants(world.database),
+        world.canceller,
     )
     return build(services, Health(world.database), Gauges(world.database))
 

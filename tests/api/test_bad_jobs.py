@@ -26,6 +26,35 @@ BAD = {
         {"handler": {"type": "http", "url": "http://example.com", "method": "BREW"}},
         "handler.method",
     ),
+    "argv as a string": ({"handler": {"type": "command", "argv": "/bin/report --all"}}, "handler.argv"),
+    "a command without argv": ({"handler": {"type": "command"}}, "handler.argv"),
+    "an empty argv": ({"handler": {"type": "command", "argv": []}}, "handler.argv"),
+    "an empty program": ({"handler": {"type": "command", "argv": ["", "x"]}}, "handler.argv"),
+    "a word that is a number": ({"handler": {"type": "command", "argv": ["/bin/report", 7]}}, "handler.argv[1]"),
+    "NUL in a word": ({"handler": {"type": "command", "argv": ["/bin/report", "a\0b"]}}, "handler.argv[1]"),
+    "too many words": ({"handler": {"type": "command", "argv": ["/bin/report"] * 1_001}}, "handler.argv"),
+    "a long word": ({"handler": {"type": "command", "argv": ["/bin/report", "x" * 32_768]}}, "handler.argv"),
+    "an environment of the caller's": (
+        {"handler": {"type": "command", "argv": ["/bin/report"], "env": {"LD_PRELOAD": "/x.so"}}},
+        "handler.env",
+    ),
+    "a container without an image": ({"handler": {"type": "container", "args": ["x"]}}, "handler.image"),
+    "an image that is an option": ({"handler": {"type": "container", "image": "--privileged"}}, "handler.image"),
+    "args as a string": ({"handler": {"type": "container", "image": "acme/report", "args": "x"}}, "handler.args"),
+    "a line break in a variable": (
+        {"handler": {"type": "container", "image": "acme/report", "env": {"A": "1\nB=2"}}},
+        "handler.env",
+    ),
+    "a variable of ours": (
+        {"handler": {"type": "container", "image": "acme/report", "env": {"FOLIOT_RUN": "1"}}},
+        "handler.env",
+    ),
+    "less than no processor": (
+        {"handler": {"type": "container", "image": "acme/report", "resources": {"cpus": -1}}},
+        "handler.resources.cpus",
+    ),
+    "a mount": ({"handler": {"type": "container", "image": "acme/report", "volumes": ["/:/host"]}}, "handler.volumes"),
+    "a user of the caller's": ({"handler": {"type": "command", "argv": ["/bin/report"], "uid": 0}}, "handler.uid"),
     "a broken cron": ({"cronExpression": "61 * * * *"}, "cronExpression"),
     "a cron of four fields": ({"cronExpression": "* * * *"}, "cronExpression"),
     "31 February in a cron": ({"cronExpression": "0 0 31 2 *"}, "cronExpression"),
@@ -155,6 +184,17 @@ async def test_every_fault_of_a_job_is_told_by_its_field_and_nothing_is_written(
         with subtests.test(fault):
             assert (await api.post("/v1/jobs", body)).field == field
     assert await rows(world) == before
+
+
+async def test_what_people_try_with_commands_is_explained(api: Caller):
+    for handler, message, hint in (
+        ({"argv": "ls -l"}, "is not a list of words", "no shell reads it"),
+        ({"argv": ["ls"], "env": {}}, "is not the caller's to set", "the operator of the workers sets"),
+        ({"argv": []}, "names no program", "as a list of words"),
+    ):
+        refused = (await api.post("/v1/jobs", {**PLAIN, "handler": {"type": "command", **handler}})).json
+        assert refused["errors"][0]["message"] == message
+        assert hint in refused["hint"]
 
 
 async def test_one_bad_job_spoils_its_batch_and_is_named(api: Caller, world: World, subtests: pytest.Subtests):

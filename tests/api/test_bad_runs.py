@@ -8,6 +8,10 @@ from world import World
 BAD = {
     "an unknown field": ({"name": "x"}, "name"),
     "no handler": ({"handler": 7}, "handler"),
+    "argv as a string": ({"handler": {"type": "command", "argv": "/bin/report"}}, "handler.argv"),
+    "an empty argv": ({"handler": {"type": "command", "argv": []}}, "handler.argv"),
+    "NUL in a word": ({"handler": {"type": "command", "argv": ["/bin/report", "\0"]}}, "handler.argv[1]"),
+    "an environment": ({"handler": {"type": "command", "argv": ["/bin/report"], "env": {"A": "1"}}}, "handler.env"),
     "a naive time": ({"runAt": "2026-01-31T09:00:00"}, "runAt"),
     "31 February": ({"runAt": "2026-02-31T09:00:00Z"}, "runAt"),
     "an instant beyond the calendar": ({"runAt": "9999-12-31T23:59:59-12:00"}, "runAt"),

@@ -29,6 +29,7 @@ BODIES: dict[str, Any] = {
     "heartbeat": {"worker": WORKER, "register": {"name": "w", "queues": ["default"], "groups": ["fn:noop"]}},
     "claimWork": {"worker": WORKER},
     "settleWork": {"worker": WORKER},
+    "reportWork": {"worker": WORKER},
     "importCalendar": {"ics": "BEGIN:VCALENDAR\nEND:VCALENDAR"},
     "changeTenant": {"limits": {"concurrency": 100}},
 }

@@ -12,6 +12,8 @@ import click
 import pytest
 
 from cli.conftest import Shell
+from foliot.cli.commands import read_policy
+from foliot.cli.compose import CannotStart
 from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
 from foliot.kit.tasks import background
@@ -19,6 +21,8 @@ from foliot.services.membership import Membership
 from foliot.services.tenants import Tenants
 from foliot.store import zones
 from foliot.store.database import Database
+from foliot.worker.commands import isolation
+from foliot.worker.commands.isolation import Isolation
 from kit.launching import deaf_port
 from sdk.serving import Served
 from world import World
@@ -178,8 +182,8 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
     looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
-    assert {finding["what"] for finding in findings} == looked_at
-    assert (await shell("doctor")).count("ok ") == 8
+    assert {finding["what"] for finding in findings} == looked_at | {"commands"}
+    assert (await shell("doctor")).count("ok ") == 9
 
 
 async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, database: Database):
@@ -249,6 +253,46 @@ async def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(lost: Shell, f
     assert "BAD api" in said
     assert "is `foliot up` running?" in said
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o644  # noqa: PTH116 - it looks and touches nothing
+
+
+POLICY = '[tenants."*"]\nallow = ["/bin/true"]\n'
+
+
+@pytest.mark.parametrize(
+    ("other_user", "same_user", "said"),
+    [
+        (True, "", "ok  commands: run as users of their own; namespaces: pid"),
+        (False, "", "BAD commands: commands stay off: here they could only run as this worker's own user"),
+        (False, "1", "WARN commands: run as the worker's own user, and may read and stop whatever it may"),
+    ],
+)
+async def test_the_doctor_says_as_whom_commands_would_run(
+    lost: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch, other_user: bool, same_user: str, said: str
+):
+    async def found(*_: object) -> Isolation:
+        return Isolation(other_user, frozenset({"pid"}), {})
+
+    monkeypatch.setattr(isolation, "probe", found)
+    monkeypatch.setattr(os, "geteuid", lambda: (folder / "policy.toml").stat().st_uid or 1_000)
+    (folder / "policy.toml").write_text(POLICY)
+    lost.environment |= {"FOLIOT_COMMANDS": "policy.toml", "FOLIOT_COMMANDS_SAME_USER": same_user}
+    assert said in await lost("doctor", code=1)
+
+
+async def test_a_file_of_commands_that_others_may_change_or_nobody_can_read_is_refused(folder: Path):
+    file = folder / "policy.toml"
+    for text, fault in (("allow", "cannot be used"), ("", "nobody may run anything"), ("uid = 0", "unknown field")):
+        file.write_text(text)
+        with pytest.raises(CannotStart, match=fault):
+            read_policy(file)
+    file.write_text(POLICY)
+    assert read_policy(file).of("anybody") is not None
+    file.chmod(0o666)
+    with pytest.raises(CannotStart, match="others may change it") as refused:
+        read_policy(file)
+    assert "chmod go-w" in refused.value.hint
+    with pytest.raises(CannotStart, match="No such file"):
+        read_policy(folder / "nowhere.toml")
 
 
 async def test_a_module_that_is_none_is_said_before_anything_starts(lost: Shell, folder: Path):

@@ -1,5 +1,6 @@
 """`foliot job …`"""
 
+import json
 import re
 
 from cli.conftest import Shell
@@ -67,6 +68,17 @@ async def test_a_job_is_edited_field_by_field(shell: Shell):
     assert "version         5" in await shell("job", "edit", job, "--label", "c=d")
     said = await shell("job", "edit", job, code=2)
     assert "say what to change" in said
+
+
+async def test_a_job_may_run_a_command(shell: Shell):
+    words = ("job", "create", "tidy", "--every", "PT1H", "--json", "--", "/usr/local/bin/tidy", "--all", "a b")
+    job = json.loads(await shell(*words))
+    assert job["handler"] == {"type": "command", "argv": ["/usr/local/bin/tidy", "--all", "a b"]}
+    assert (await shell.json("job", "create", "alone", "/usr/local/bin/tidy"))["handler"]["type"] == "command"
+    changed = await shell.json("job", "edit", job["jobId"], "--argv", "tidy", "--argv=--none")
+    assert changed["handler"]["argv"] == ["tidy", "--none"]
+    said = await shell("job", "edit", job["jobId"], "--argv", "tidy", "--handler", "noop", code=2)
+    assert "a job has one of them" in said
 
 
 async def test_jobs_are_listed_and_filtered(shell: Shell):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.domain.errorclass import RetryRule, classes_of, classes_of_status, first_match
+from foliot.domain.errorclass import RetryRule, classes_of, classes_of_exit, classes_of_status, first_match
 from foliot.domain.errors import InvalidField
 from foliot.domain.retry import Backoff
 from foliot.domain.spec import FunctionHandler, Spec, digest
@@ -24,6 +24,7 @@ def test_an_exception_goes_by_its_own_name_with_and_without_module_and_by_its_ba
     assert classes_of(ValueError)[:2] == ("ValueError", "Exception")
     assert classes_of(WrongError, ConnectionError)[1:] == ("WrongError", "ConnectionError")
     assert classes_of_status(503) == ("http:503", "http:5xx")
+    assert classes_of_exit(3) == ("exit:3",)
 
 
 def test_names_of_any_length_are_kept_short():
@@ -39,7 +40,7 @@ def test_the_first_rule_that_names_one_of_the_classes_decides(rules: list[RetryR
 
 
 @pytest.mark.parametrize(
-    "name", ["ValueError", "requests.exceptions.Timeout", "Größe", "timeout", "http:404", "http:4xx"]
+    "name", ["ValueError", "requests.exceptions.Timeout", "Größe", "timeout", "http:404", "http:4xx", "exit:3"]
 )
 def test_what_a_rule_may_name(name: str):
     assert RetryRule((name,)).on == (name,)
@@ -56,6 +57,8 @@ def test_what_a_rule_may_name(name: str):
         ({"on": ("http:99",)}, "on[0]"),
         ({"on": ("http:6xx",)}, "on[0]"),
         ({"on": ("http:50x",)}, "on[0]"),
+        ({"on": ("exit:0",)}, "on[0]"),
+        ({"on": ("exit:256",)}, "on[0]"),
         ({"on": ("A" * 201,)}, "on[0]"),
         ({"on": ("A",), "never": True, "max_retries": 1}, "never"),
         ({"on": ("A",), "never": True, "backoff": Backoff()}, "never"),

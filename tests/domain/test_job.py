@@ -11,13 +11,19 @@ from foliot.domain.fairness import Priority
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.domain.retry import Backoff
 from foliot.domain.schedule import Every
-from foliot.domain.spec import FunctionHandler, HttpHandler, Spec, digest
+from foliot.domain.spec import CommandHandler, ContainerHandler, FunctionHandler, HttpHandler, Resources, Spec, digest
 
 NOOP = Spec(handler=FunctionHandler("noop"))
 SPECS = st.builds(
     Spec,
     handler=st.one_of(
         st.builds(FunctionHandler, name=st.sampled_from(["a", "b"])),
+        st.builds(CommandHandler, argv=st.lists(st.text(max_size=3), max_size=3).map(tuple)),
+        st.builds(
+            ContainerHandler,
+            image=st.sampled_from(["", "acme/report"]),
+            resources=st.builds(Resources, memory_mib=st.none() | st.just(64)),
+        ),
         st.builds(
             HttpHandler,
             url=st.none() | st.just("https://example.com/"),
@@ -79,3 +85,5 @@ def test_the_order_of_headers_does_not_make_another_spec():
 def test_a_handler_tells_which_workers_can_serve_it():
     assert HttpHandler("https://a/").group == "http"
     assert FunctionHandler("send.mail").group == "fn:send.mail"
+    assert CommandHandler(("/bin/report",)).group == "command"
+    assert ContainerHandler("acme/report").group == "container"

@@ -64,6 +64,19 @@ async def test_a_run_is_submitted_and_waited_for(foliot: Served, crew: Crew):
         assert (await aio.wait(run.id, 10)).status == "completed"
 
 
+async def test_a_list_of_words_is_a_command(foliot: Served):
+    client = foliot.client()
+    run = await away(client.submit, ["/usr/local/bin/report", "--day", "a b"], {"n": 3})
+    shown = (await away(client.get_run, run.id)).values
+    assert (shown["handler"], shown["payload"]) == ("/usr/local/bin/report --day 'a b'", {"n": 3})
+    job = await away(client.create_job, "nightly", ("/usr/local/bin/report",), every="PT1H")
+    assert job.handler == {"type": "command", "argv": ["/usr/local/bin/report"]}
+    assert (await away(client.change_job, job.id, handler=["other"])).handler["argv"] == ["other"]
+    with pytest.raises(ApiError) as refused:
+        await away(client.submit, {"type": "command", "argv": "ls -l"})
+    assert refused.value.errors[0].field == "handler.argv"
+
+
 async def test_waiting_has_an_end(foliot: Served):
     run = await away(foliot.client().submit, "nobody.serves.this")
     with pytest.raises(TimeoutError, match=f"{run.id} is still pending after 0.05 s"):

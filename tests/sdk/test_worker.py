@@ -16,6 +16,7 @@ from foliot.domain.errors import FoliotError, InvalidField
 from foliot.sdk.apps import load_app, reference_of
 from foliot.wire.limits import ConcurrencyBody
 from foliot.worker.child.nursery import open_nursery
+from foliot.worker.desk import WorkerDesk
 from sdk.serving import Served
 from worker import captive
 from world import PATIENCE, World
@@ -132,7 +133,7 @@ async def test_a_function_that_no_other_process_can_find_keeps_its_worker_from_s
         with pytest.raises(
             CannotStart, match=r"'refresh' shall run in a process of its own.*foliot worker module:worker"
         ):
-            await _alone(worker, nursery)
+            await _alone(worker, nursery, WorkerDesk())
 
 
 async def test_schedules_are_declared_by_key_when_a_worker_starts(

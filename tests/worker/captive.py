@@ -70,3 +70,25 @@ async def slow(ctx: Context, payload: Any) -> None:
 @worker.task
 async def poison(ctx: Context, payload: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@worker.task(isolation="process")
+def report_plain(ctx: Context, payload: Any) -> None:
+    assert ctx.last_checkpoint() is None
+    ctx.progress(0.5, "half")
+    assert ctx.heartbeat() > ctx.started_at
+    ctx.checkpoint({"row": 1})
+    while not ctx.draining:
+        time.sleep(0.001)
+    ctx.checkpoint({**ctx.last_checkpoint(), "drained": True})
+
+
+@worker.task(isolation="process")
+async def report_on_loop(ctx: Context, payload: Any) -> None:
+    assert await ctx.last_checkpoint() is None
+    ctx.progress(0.5, "half")
+    assert ctx.heartbeat() > ctx.started_at
+    await ctx.checkpoint({"row": 1})
+    while not ctx.draining:  # noqa: ASYNC110 - a handler has to ask
+        await asyncio.sleep(0.001)
+    await ctx.checkpoint({**await ctx.last_checkpoint(), "drained": True})

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from foliot.domain.spec import Spec
 from foliot.sdk import Context
 from foliot.store.database import Line
 from foliot.store.effects import Effects
+from foliot.store.specs import StoredSpec
 from foliot.worker.carrier import SqlCarrier
+from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.process import WorkerOptions, WorkerProcess, new_worker_id
@@ -40,18 +41,19 @@ class Crew:
             async with open_session(10) as session:
                 by_group: dict[str, Executor] = {"http": http_executor(session)}
                 hired = Hired(new_worker_id())
-                effects = Effects(self._dsn, hired.id, 2)
-                served = function_executors(functions, threads, effects)
+                effects, desk = Effects(self._dsn, hired.id, 2), WorkerDesk()
+                served = function_executors(functions, threads, effects, desk)
                 by_group |= {f"fn:{name}": each for name, each in served.items()}
 
-                def executors(spec: Spec) -> Executor | None:
-                    return by_group.get(spec.handler.group)
+                def executors(stored: StoredSpec) -> Executor | None:
+                    return by_group.get(stored.spec.handler.group)
 
                 hired.process = process = WorkerProcess(
                     SqlCarrier(self._line, hired.id, "test"),
                     executors,
                     WorkerOptions(groups=tuple(by_group), **options),
                     lambda: 0.0,
+                    desk=desk,
                 )
                 hired.task = asyncio.ensure_future(process.run(hired.stop, hired.ready.set))
                 try:

@@ -9,6 +9,7 @@ from typing import Any
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import Load, Standing
+from foliot.store.reports import Report
 from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Assignment, Executor
 from world import PATIENCE
@@ -75,6 +76,8 @@ class MemoryCarrier:
         self.stray: list[Claimed] = []
         self.lost: set[int] = set()
         self.beats = 0
+        self.reports: list[Report] = []
+        self.standing = Standing(draining=False, paused=frozenset())
         self.is_dead = False
         self.broken: BaseException | None = None
         self.refuses: Callable[[Settlement], Exception | None] = lambda _: None
@@ -144,6 +147,15 @@ class MemoryCarrier:
         self.begun += [run.id for run, _ in begun]
         return {(run.id, run.fence) for run, _ in begun if run.id not in self.lost}
 
+    async def report(self, reports: Sequence[Report]) -> set[tuple[int, int]]:
+        self._reach()
+        self.reports += reports
+        return {(each.run, each.fence) for each in reports if each.run not in self.lost}
+
+    async def last_checkpoint(self, run: Claimed) -> bytes | None:
+        self._reach()
+        return next((each.state for each in reversed(self.reports) if each.run == run.id and each.state), None)
+
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         self._reach()
         return {1: "default"}
@@ -151,7 +163,7 @@ class MemoryCarrier:
     async def beat(self, load: Load) -> Standing | None:
         self._reach()
         self.beats += 1
-        return None if self.is_dead else Standing(draining=False, paused=frozenset())
+        return None if self.is_dead else self.standing
 
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
         self._reach()

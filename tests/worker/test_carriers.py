@@ -59,8 +59,8 @@ async def test_what_is_claimed_comes_whole_and_what_succeeded_is_history(world: 
         world.tenant,
     )
     specs = await carrier.specs(sorted({run.spec for run in runs}))
-    assert {(stored.lane, stored.spec.handler) for stored in specs.values()} == {
-        (carrier.lanes[0], FunctionHandler("noop"))
+    assert {(stored.lane, stored.spec.handler, stored.tenant) for stored in specs.values()} == {
+        (carrier.lanes[0], FunctionHandler("noop"), "acme")
     }
     assert await carrier.job_names([job]) == {job: "nightly"}
     assert runs[0].scheduled_at == await world.value("SELECT scheduled_at FROM run WHERE id = $1", first)

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from foliot.domain.ids import encode
-from foliot.domain.spec import Spec
 from foliot.store.fleet import AT_REST
+from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.process import WorkerOptions, WorkerProcess
 from worker.carrying import NewCarrier, through_http
@@ -27,7 +27,7 @@ SERVED = 8 + 3 + 2
 async def fleet(new: NewCarrier, executor: Executor, count: int, **options: Any) -> AsyncIterator[None]:
     stop, ready = asyncio.Event(), Counter[int]()
 
-    def executors(_: Spec) -> Executor:
+    def executors(_: StoredSpec) -> Executor:
         return executor
 
     settings = WorkerOptions(groups=("fn:noop",), **options)

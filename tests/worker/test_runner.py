@@ -271,7 +271,7 @@ async def test_cleaning_up_after_a_time_out_is_not_interrupted_again(bench: Benc
     await eventually(lambda: bench.runner.going)
     await asyncio.sleep(0)
     for _ in range(3):
-        bench.pass_time(timedelta(seconds=2))
+        bench.pass_time(timedelta(seconds=1))
         await asyncio.sleep(0)
     may_clean.set()
     await bench.idle()

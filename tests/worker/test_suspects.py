@@ -98,7 +98,7 @@ async def test_only_suspects_whose_handler_can_harm_a_worker_run_alone(name: str
     settler = Settler(carrier, lambda _: None)
     runner = Runner(10, settler.add, lambda: 0.5)
     shares, usual, alone = Shares({1: "default"}, {"default": 1}), executor("usual"), executor("alone")
-    suspicious = lambda spec: alone if spec.handler.label == "mine" else None  # noqa: E731
+    suspicious = lambda stored: alone if stored.spec.handler.label == "mine" else None  # noqa: E731
     assert await Claimer(carrier, shares, lambda _: usual, runner, settler, 10, suspicious).run_once() == 1
     await Starts(carrier, runner).run_once()
     await eventually(lambda: ways)

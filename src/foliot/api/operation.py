@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.services.calendars import CalendarKeeper
+from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
@@ -44,6 +45,7 @@ class Services(NamedTuple):
     fleet: Fleet
     gateway: Gateway
     tenants: Tenants
+    canceller: Canceller
 
 
 class Call(NamedTuple):

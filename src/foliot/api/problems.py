@@ -25,6 +25,22 @@ _CLEARER: Final = (
 )
 """Of what msgspec says: a part, what to say instead if that is clearer, and what to do."""
 
+_OF_COMMANDS: Final = (
+    (
+        "handler.argv",
+        "Expected",
+        "is not a list of words",
+        'no shell reads it: write ["/usr/local/bin/report", "--day", "2026-11-16"], or ["/bin/sh", "-c", "…"]',
+    ),
+    (
+        "handler.env",
+        "unknown field",
+        "is not the caller's to set",
+        "the operator of the workers sets the environment of commands",
+    ),
+)
+"""Fields that people try with commands, a part of what msgspec says, what to say instead, and what to do."""
+
 
 def problem(
     status: int,
@@ -82,6 +98,9 @@ def field_error(error: msgspec.ValidationError) -> FieldError:
         message, path = match[1], match[2]
     if named := _NAMED.search(message):
         path = f"{path}.{named[1]}" if path else named[1]
+    for field, part, clearer, hint in _OF_COMMANDS:
+        if part in message and f".{path}".endswith(f".{field}"):
+            return FieldError(path, clearer, hint)
     for part, clearer, hint in _CLEARER:
         if part in message:
             return FieldError(path or "body", clearer or message, hint)

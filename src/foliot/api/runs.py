@@ -68,6 +68,13 @@ async def get_run(call: Call) -> Reply:
     return Reply(await call.services.insights.run(call.tenant.id, run_id(call)))
 
 
+async def cancel_run(call: Call) -> Reply:
+    run, insights = run_id(call), call.services.insights
+    await insights.run(call.tenant.id, run)
+    await call.services.canceller.cancel(run)
+    return Reply(await insights.run(call.tenant.id, run))
+
+
 async def list_attempts(call: Call) -> Reply:
     run = run_id(call)
     await call.services.insights.run(call.tenant.id, run)
@@ -132,6 +139,15 @@ OPERATIONS = (
         handler=list_attempts,
         query=PageQuery,
         result=Page[AttemptView],
+    ),
+    Operation(
+        name="cancelRun",
+        method="POST",
+        path="/v1/runs/{run}:cancel",
+        scope="runs:write",
+        summary="End a run that waits, or ask for the end of one that runs: over by `stopsBy`, and never tried again",
+        handler=cancel_run,
+        result=RunView,
     ),
     Operation(
         name="getRun",

@@ -3,6 +3,7 @@
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.reading import LARGE
 from foliot.services.gateway import Bearer
+from foliot.wire.reports import ReportAnswer, ReportBody
 from foliot.wire.work import (
     ClaimAnswer,
     ClaimBody,
@@ -27,6 +28,10 @@ async def claim(call: Call) -> Reply:
 
 async def settle(call: Call) -> Reply:
     return Reply(await call.services.gateway.settle(bearer(call), call.body))
+
+
+async def report(call: Call) -> Reply:
+    return Reply(await call.services.gateway.report(bearer(call), call.body))
 
 
 OPERATIONS = (
@@ -60,6 +65,17 @@ OPERATIONS = (
         handler=settle,
         body=SettleBody,
         result=SettleAnswer,
+        largest_body=LARGE,
+    ),
+    Operation(
+        name="reportWork",
+        method="POST",
+        path="/v1/work/report",
+        scope="work",
+        summary="Tell how far attempts are, keep their checkpoints, and read the last one of a run",
+        handler=report,
+        body=ReportBody,
+        result=ReportAnswer,
         largest_body=LARGE,
     ),
 )

@@ -77,7 +77,7 @@ def _title(sections: tuple[str, ...]) -> str | None:
     """What a report of these is called; none if it is not worth keeping: some of many, chosen for the day."""
     if set(sections) == set(SECTIONS):
         return "bench"
-    alone = sections[0] if len(sections) == 1 and sections[0] not in BESIDE_FLOOR else None
+    alone = sections[0] if len(sections) == 1 else None
     return alone if alone in LONG else alone and f"bench-{alone}"
 
 

@@ -19,6 +19,12 @@ class Finding(NamedTuple):
     ok: bool
     detail: str
     hint: str = ""
+    warns: bool = False
+    """It works, and somebody should know at what risk."""
+
+    @property
+    def word(self) -> str:
+        return "BAD" if not self.ok else "WARN" if self.warns else "ok "
 
 
 async def examine(settings: Settings) -> list[Finding]:
@@ -29,7 +35,7 @@ async def examine(settings: Settings) -> list[Finding]:
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
         findings.append(await _guarded("workers", lambda: _workers(settings)))
     findings.append(await _guarded("api", _api))
-    return findings
+    return [*findings, *await _commands(settings)]
 
 
 async def _guarded(what: str, look: Callable[[], Awaitable[str]]) -> Finding:
@@ -153,6 +159,48 @@ async def _workers(settings: Settings) -> str:
     if not found.live:
         return "none lives, so nothing runs: start `foliot worker`"
     return f"{found.live} live, {found.draining} being drained, {found.paused_queues} queues paused"
+
+
+async def _commands(settings: Settings) -> list[Finding]:
+    """What a worker that was started here, by this user and with these settings, would do."""
+    from foliot.cli.commands import read_policy
+
+    if settings.commands is None:
+        return [Finding("commands", ok=True, detail="off: FOLIOT_COMMANDS names no file that allows any")]
+    try:
+        policy = read_policy(settings.commands)
+        found = [await _walls(settings)] if policy.has_commands else []
+        return [*found, *([await _engine()] if policy.has_images else [])]
+    except (FoliotError, OSError) as error:
+        return [Finding("commands", ok=False, detail=str(error), hint=getattr(error, "hint", ""))]
+
+
+async def _walls(settings: Settings) -> Finding:
+    from foliot.cli.commands import STAY_OFF, how_to_mend, may_run
+    from foliot.worker.child.nursery import open_nursery
+    from foliot.worker.commands.folders import open_folders
+    from foliot.worker.commands.isolation import probe
+
+    async with open_nursery() as nursery:
+        with open_folders() as folders:
+            found = await probe(nursery, folders)
+    if not may_run(found, same_user=settings.commands_same_user):
+        return Finding("commands", ok=False, detail=STAY_OFF, hint=how_to_mend(found))
+    if not found.other_user:
+        detail = f"run as the worker's own user, and may read and stop whatever it may; {found.summary}"
+        return Finding("commands", ok=True, detail=detail, hint=how_to_mend(found), warns=True)
+    hint = "run the worker where the kernel lets root have namespaces (CAP_SYS_ADMIN)" if found.refused else ""
+    return Finding("commands", True, f"run as users of their own; {found.summary}", hint, warns=bool(found.refused))
+
+
+async def _engine() -> Finding:
+    from foliot.worker.commands.containers import ENGINES, find_engine
+
+    engine = await find_engine()
+    if engine is None:
+        hint = "start one, or take `images` out of the file"
+        return Finding("containers", ok=False, detail=f"none of {', '.join(ENGINES)} answers here", hint=hint)
+    return Finding("containers", ok=True, detail=f"run by {engine.program}")
 
 
 async def _api() -> str:

@@ -13,10 +13,10 @@ import structlog
 
 from foliot.cli.processes import load_app
 from foliot.cli.shell import run_process
-from foliot.domain.spec import Spec
 from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
 from foliot.sdk import Worker, protocol
+from foliot.store.specs import StoredSpec
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.gateway import HttpCarrier, open_gateway_session
@@ -44,8 +44,8 @@ async def _fleet(app: Worker, workers: int, stop: asyncio.Event) -> None:
         functions = {name: task.function for name, task in app.tasks.items()}
         by_group = {f"fn:{name}": each for name, each in function_executors(functions, threads).items()}
 
-        def executors(spec: Spec) -> Executor | None:
-            return by_group.get(spec.handler.group)
+        def executors(stored: StoredSpec) -> Executor | None:
+            return by_group.get(stored.spec.handler.group)
 
         def ready(number: int) -> None:
             registered.append(number)

@@ -168,12 +168,18 @@ def _timing(fields: dict[str, Any]) -> dict[str, Any]:
 @job.command("create")
 @click.argument("name")
 @click.argument("handler")
+@click.argument("arguments", nargs=-1, metavar="[ARGUMENTS]...")
 @definition
 @click.option("--key", help="Your own unique name for it; creating the same key twice is refused.")
 @wants_json
-def create(name: str, handler: str, json: bool, **values: Any) -> None:
-    """Create a job NAME that calls HANDLER: an http(s) address or a function's name."""
-    made = Foliot().create_job(name, handler, **_fields(values))
+def create(name: str, handler: str, arguments: tuple[str, ...], json: bool, **values: Any) -> None:
+    """Create a job NAME that calls HANDLER: an http(s) address, a function's name, or a command.
+
+    A whole path is a command, and so is a name with ARGUMENTS. Options come before it, and `--` between:
+    `foliot job create tidy --every PT1H -- /usr/local/bin/tidy --all`.
+    """
+    is_command = arguments or handler.startswith("/")
+    made = Foliot().create_job(name, [handler, *arguments] if is_command else handler, **_fields(values))
     if json:
         as_json(made.values)
     else:
@@ -218,12 +224,15 @@ def get(job_id: str, json: bool) -> None:
 @click.argument("job_id", metavar="JOB")
 @click.option("--name", help="Another name.")
 @click.option("--handler", help="Another address or function.")
+@click.option("--argv", metavar="WORD", multiple=True, help="A command instead: its program, then each argument.")
 @definition
 @click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
-def edit(job_id: str, json: bool, dry_run: bool, **values: Any) -> None:
+def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values: Any) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
-    fields = _fields(values)
+    if argv and values["handler"] is not None:
+        raise click.UsageError("--argv stands beside --handler: a job has one of them")
+    fields = _fields({**values, "handler": list(argv) or values["handler"]})
     if not fields:
         raise click.UsageError("say what to change, for example --cron '0 9 * * *'")
     if dry_run:

@@ -76,8 +76,7 @@ def doctor(settings: Settings, json: bool) -> None:
     else:
         for finding in findings:
             say(
-                f"{'ok ' if finding.ok else 'BAD'} {finding.what}: {finding.detail}"
-                + (f"\n    → {finding.hint}" if finding.hint else "")
+                f"{finding.word} {finding.what}: {finding.detail}" + (f"\n    → {finding.hint}" if finding.hint else "")
             )
     if not all(finding.ok for finding in findings):
         raise click.exceptions.Exit(1)

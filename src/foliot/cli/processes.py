@@ -1,6 +1,8 @@
 """`foliot api`, `foliot scheduler`, `foliot worker`."""
 
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -57,6 +59,34 @@ def check_processes(_: click.Context, __: click.Parameter, text: str | None) -> 
     return text
 
 
+def commands_options(command: Any) -> Any:
+    """The options of processes that may run commands."""
+    commands = click.option(
+        "--commands",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Run commands that this file allows; without it, none. Instead of FOLIOT_COMMANDS.",
+    )
+    same_user = click.option(
+        "--commands-same-user",
+        is_flag=True,
+        help="Where commands cannot run as another user, run them as our own: they may do what we may.",
+    )
+    return commands(same_user(command))
+
+
+def with_commands(settings: Settings, commands: Path | None, *, same_user: bool) -> Settings:
+    """The settings with what the command line says of commands; processes that we start read the same."""
+    if commands is not None:
+        os.environ["FOLIOT_COMMANDS"] = str(commands.absolute())
+    if same_user:
+        os.environ["FOLIOT_COMMANDS_SAME_USER"] = "1"
+    return settings._replace(
+        commands=commands.absolute() if commands else settings.commands,
+        commands_same_user=same_user or settings.commands_same_user,
+    )
+
+
 @click.command("serve")
 @click.argument("app", required=False, metavar="[MODULE:WORKER]")
 @click.option(
@@ -76,6 +106,7 @@ def check_processes(_: click.Context, __: click.Parameter, text: str | None) -> 
 )
 @click.option("--url", help="Fetch work over HTTP from the API at this address; the key comes from FOLIOT_KEY.")
 @click.option("--gateway", is_flag=True, help="Fetch work over HTTP, also where a database is known.")
+@commands_options
 @click.pass_obj
 def worker(
     settings: Settings,
@@ -85,6 +116,8 @@ def worker(
     processes: str | None,
     url: str | None,
     gateway: bool,
+    commands: Path | None,
+    commands_same_user: bool,
 ) -> None:
     """Run handlers: HTTP targets, and the functions of MODULE:WORKER if given. Any number may run.
 
@@ -99,7 +132,7 @@ def worker(
     served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
     served.processes = processes or served.processes
-    serve_worker(served, settings, app, Reach(url, gateway))
+    serve_worker(served, with_commands(settings, commands, same_user=commands_same_user), app, Reach(url, gateway))
 
 
 def load_app(name: str) -> "Worker":

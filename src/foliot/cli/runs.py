@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from foliot.cli.output import Column, as_json, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -23,6 +23,7 @@ _ATTEMPTS = (
     Column("finishedAt", "FINISHED (UTC)"),
     Column("errorMessage", "ERROR", shrinks=True),
 )
+_PROGRESS = Column("progress", "PROGRESS", shrinks=True)
 _LATE = Column("late", "LATE RESULT")
 
 
@@ -59,11 +60,26 @@ def get(run_id: str, json: bool) -> None:
     if json:
         as_json({**found, "executions": attempts})
         return
-    record(found)
+    record({**found, "progress": _progress(found["progress"])})
     say("")
-    late = any(each["lateResult"] for each in attempts)
-    rows = [{**each, "late": (each["lateResult"] or {}).get("status")} for each in attempts]
-    table(rows, (*_ATTEMPTS, *([_LATE] if late else [])), empty="not tried yet")
+    shown = {_PROGRESS: "progress", _LATE: "lateResult"}
+    more = [column for column, field in shown.items() if any(each[field] for each in attempts)]
+    rows = [
+        {**each, "progress": _progress(each["progress"]), "late": (each["lateResult"] or {}).get("status")}
+        for each in attempts
+    ]
+    table(rows, (*_ATTEMPTS, *more), empty="not tried yet")
+
+
+def _progress(said: dict[str, Any] | None) -> str | None:
+    """`49 % (98 of 200): row 98`"""
+    if said is None:
+        return None
+    share = "" if said["fraction"] is None else f"{said['fraction']:.0%}".replace("%", " %")
+    of = "" if said["total"] is None else f" of {said['total']:g}"
+    count = "" if said["done"] is None else f"({said['done']:g}{of})"
+    told = " ".join(part for part in (share, count) if part)
+    return ": ".join(part for part in (told, said["message"]) if part)
 
 
 @run.command("retry")
@@ -76,3 +92,17 @@ def retry(run_id: str, json: bool) -> None:
         as_json(found.values)
     else:
         say(f"{found.id} {found.status}")
+
+
+@run.command("cancel")
+@click.argument("run_id", metavar="RUN")
+@wants_json
+def cancel(run_id: str, json: bool) -> None:
+    """End a run: at once if it waits, soon if a worker has it. It is not tried again."""
+    found = Foliot().cancel_run(run_id)
+    if json:
+        as_json(found.values)
+    elif found.stops_by:
+        say(f"{found.id} {found.status}: asked to stop, over by {instant(found.stops_by)} UTC at the latest")
+    else:
+        say(f"{found.id} {found.status}" + ("" if found.status == "cancelled" else ": it was over before"))

@@ -11,9 +11,10 @@ from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
-from foliot.kit.signals import FLEET, READY
+from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
 from foliot.services.calendars import CalendarKeeper
+from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
@@ -52,9 +53,10 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Fleet(database, hints.give),
             gateway,
             Tenants(database),
+            Canceller(database, specs, hints.give),
         )
         app = build(services, Health(database), Gauges(database))
-        listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear})
+        listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
         async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)

@@ -13,20 +13,22 @@ from typing import Final
 import structlog
 
 from foliot import __version__
+from foliot.cli.commands import By, open_commands
 from foliot.cli.compose import CannotStart
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
 from foliot.domain.scaling import Bounds
-from foliot.domain.spec import Spec
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
 from foliot.sdk.apps import reference_of
 from foliot.store.fleet import About
+from foliot.store.specs import StoredSpec
 from foliot.worker.alone import Alone
 from foliot.worker.child.nursery import Nursery, open_nursery
+from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executor
 from foliot.worker.functions import function_executors
 from foliot.worker.process import WorkerOptions, WorkerProcess
@@ -54,13 +56,15 @@ async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reac
     async with (
         open_carrier(settings, reach, about, stop) as reached,
         background(_declare(app, stop, reach.url)),
-        open_nursery() as nursery,
+        open_nursery(secretive=settings.commands_same_user) as nursery,
+        open_commands(settings, nursery) as commands,
     ):
-        await _work(reached, app, nursery, stop)
+        await _work(reached, app, nursery, commands, stop)
 
 
-async def _work(reached: Reached, app: Worker, nursery: Nursery, stop: asyncio.Event) -> None:
-    alone = await _alone(app, nursery)
+async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event) -> None:
+    desk = WorkerDesk()
+    alone = await _alone(app, nursery, desk)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
     async with open_session(app.concurrency) as session:
         with ExitStack() as stack:
@@ -70,29 +74,33 @@ async def _work(reached: Reached, app: Worker, nursery: Nursery, stop: asyncio.E
             if alone is not None:
                 stack.callback(alone.close)
             by_group: dict[str, Executor] = {"http": http_executor(session)}
-            served = function_executors(functions, threads, reached.effects)
+            served = function_executors(functions, threads, reached.effects, desk)
             by_group |= {f"fn:{name}": each for name, each in served.items()}
             suspects: dict[str, Executor] = {}
             if alone is not None:
                 by_group |= {f"fn:{name}": alone.isolated for name, task in app.tasks.items() if task.is_isolated}
                 suspects = {f"fn:{name}": alone.suspect for name in functions}
 
-            def executors(spec: Spec) -> Executor | None:
-                return by_group.get(spec.handler.group)
+            groups = (*by_group, *commands)
 
-            def suspicious(spec: Spec) -> Executor | None:
-                return suspects.get(spec.handler.group)
+            def executors(stored: StoredSpec) -> Executor | None:
+                if run := commands.get(stored.spec.handler.group):
+                    return partial(run, stored.tenant)
+                return by_group.get(stored.spec.handler.group)
 
-            options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
-            ready = partial(log.info, "ready", handlers=", ".join(by_group), concurrency=app.concurrency)
-            process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold)
+            def suspicious(stored: StoredSpec) -> Executor | None:
+                return suspects.get(stored.spec.handler.group)
+
+            options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
+            ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
+            process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold, desk=desk)
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             await process.run(stop, ready)
             if process.is_draining and not stop.is_set():
                 raise Drained
 
 
-async def _alone(app: Worker, nursery: Nursery) -> Alone | None:
+async def _alone(app: Worker, nursery: Nursery, desk: WorkerDesk) -> Alone | None:
     """What runs functions in processes of their own; nothing if no other process could find them."""
     reference = reference_of(app)
     isolated = [name for name, task in app.tasks.items() if task.is_isolated]
@@ -103,7 +111,7 @@ async def _alone(app: Worker, nursery: Nursery) -> Alone | None:
                 "make the worker a global of a module, and start it with `foliot worker module:worker`",
             )
         return None
-    alone = Alone(nursery, reference, spare=bool(isolated))
+    alone = Alone(nursery, reference, desk, spare=bool(isolated))
     await alone.stock()
     return alone
 

@@ -15,6 +15,7 @@ import uvloop
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import serve_metrics, start_logging
+from foliot.worker.child.kernel import be_readable
 
 SUPERVISED: Final = "FOLIOT_SUPERVISED"
 """Set for children of a supervisor: when their standard input ends, it is gone, and so are they."""
@@ -41,6 +42,7 @@ def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = Fa
     """
     start_logging(process=name, level=settings.log_level, json=settings.log_json)
     log = structlog.get_logger("foliot")
+    _keep_secrets(settings)
     is_child = os.environ.pop(SUPERVISED, None) is not None  # not for what handlers may start
 
     async def shell() -> None:
@@ -76,6 +78,12 @@ def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = Fa
         else:
             log.exception("ended by an error that nobody expected")
         sys.exit(1)
+
+
+def _keep_secrets(settings: Settings) -> None:
+    """Commands of our own user must not find the database's password in our environment."""
+    if settings.commands_same_user:
+        be_readable(False)
 
 
 def _show_metrics(host: str, port: int) -> None:

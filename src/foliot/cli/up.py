@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
@@ -16,7 +17,7 @@ from foliot.cli.child import FOLIOT, Child
 from foliot.cli.compose import API_SOCKET, CannotStart, bind, say_trouble, url_of
 from foliot.cli.greeting import greet
 from foliot.cli.home import held, introduce
-from foliot.cli.processes import check_processes, load_app
+from foliot.cli.processes import check_processes, commands_options, load_app, with_commands
 from foliot.cli.shell import SUPERVISED, Stopped, run_process
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
@@ -42,8 +43,11 @@ ORPHANS_MAY_HOLD_THE_PORT: Final = 10.0
     callback=check_processes,
     help="Worker processes: a number, `auto` for one per core, or a range such as 1..8.",
 )
+@commands_options
 @click.pass_obj
-def up(settings: Settings, app: str | None, processes: str | None) -> None:
+def up(
+    settings: Settings, app: str | None, processes: str | None, commands: Path | None, commands_same_user: bool
+) -> None:
     """Run database, API, scheduler and a worker here; Ctrl-C stops them.
 
     The worker serves HTTP targets and, if given, the functions of MODULE:WORKER.
@@ -51,7 +55,8 @@ def up(settings: Settings, app: str | None, processes: str | None) -> None:
     if app is not None:
         load_app(app)  # a typo is told now, not by a child that restarts for ever
     worker = ["worker", *([app] if app else []), *(["--processes", processes] if processes else [])]
-    run_process("up", settings, lambda stop: _up(settings, worker, stop))
+    told = with_commands(settings, commands, same_user=commands_same_user)
+    run_process("up", told, lambda stop: _up(told, worker, stop))
 
 
 async def _up(settings: Settings, worker: list[str], stop: asyncio.Event) -> None:

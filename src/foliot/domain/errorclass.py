@@ -22,6 +22,7 @@ LONGEST_NAME: Final = 200
 _MOST_BASES: Final = 30
 _CLASS: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _STATUS: Final = re.compile(r"http:[1-5](\d\d|xx)")
+_EXIT: Final = re.compile(r"exit:([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])")
 
 
 class RetryRule(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,7 +36,7 @@ class RetryRule(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not 1 <= len(self.on) <= MOST_NAMES:
             raise InvalidField(
-                "on", f"has {len(self.on)} names", f"1 to {MOST_NAMES}: of exceptions, http:503, timeout"
+                "on", f"has {len(self.on)} names", f"1 to {MOST_NAMES}: of exceptions, http:503, exit:3, timeout"
             )
         for place, name in enumerate(self.on):
             _check(name, f"on[{place}]")
@@ -69,13 +70,22 @@ def classes_of_status(status: int) -> tuple[str, ...]:
     return f"http:{status}", f"http:{status // 100}xx"
 
 
+def classes_of_exit(code: int) -> tuple[str, ...]:
+    """The name of a command's exit status that is not 0: `exit:3`."""
+    return (f"exit:{code}",)
+
+
 def _check(name: str, field: str) -> None:
-    if name == TIMEOUT or _STATUS.fullmatch(name):
+    if name == TIMEOUT or _STATUS.fullmatch(name) or _EXIT.fullmatch(name):
         return
+    if name.startswith("exit:"):
+        raise InvalidField(field, f"{name[:40]!r} is no exit status of a failure", "exit:1 to exit:255")
     if name.startswith("http:"):
         raise InvalidField(
             field, f"{name[:40]!r} is no status of HTTP", "http:503 for one, http:5xx for all that begin so"
         )
     if len(name) > LONGEST_NAME or not _CLASS.fullmatch(name):
-        hint = "an exception's name such as ValueError or requests.exceptions.Timeout, http:503, http:5xx or timeout"
+        hint = (
+            "an exception's name such as ValueError or requests.exceptions.Timeout, http:503, http:5xx, exit:3, timeout"
+        )
         raise InvalidField(field, f"{name[:40]!r} names no kind of error", hint)

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
+import shlex
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.errorclass import RetryRule
 from foliot.domain.errors import InvalidField
@@ -17,6 +18,11 @@ from foliot.domain.retry import Backoff
 FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
 LARGEST_PAYLOAD: Final = 256 * 1024
 """Bytes of JSON."""
+LONGEST_SHOWN: Final = 500
+"""Characters of a command line that are shown."""
+
+
+LONGEST_TIMEOUT: Final = timedelta(days=7)
 
 
 class HttpHandler(msgspec.Struct, frozen=True, tag="http", tag_field="type", forbid_unknown_fields=True):
@@ -49,7 +55,61 @@ class FunctionHandler(msgspec.Struct, frozen=True, tag="function", tag_field="ty
         return self.name
 
 
-Handler = HttpHandler | FunctionHandler
+class CommandHandler(msgspec.Struct, frozen=True, tag="command", tag_field="type", forbid_unknown_fields=True):
+    """A program and its arguments, for a worker whose operator allows it; no shell reads them.
+
+    Without `argv` they travel with each run, so that specs stay few.
+    """
+
+    argv: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        return "command"
+
+    @property
+    def label(self) -> str:
+        return self.argv[0] if self.argv else "command"
+
+
+class Resources(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """What a container gets at most, if it asks for less than the operator's limits."""
+
+    cpus: Annotated[float, Meta(gt=0, le=1_024)] | None = None
+    memory_mib: Annotated[int, Meta(ge=4, le=2**30)] | None = None
+
+
+class ContainerHandler(msgspec.Struct, frozen=True, tag="container", tag_field="type", forbid_unknown_fields=True):
+    """An image and what it is given, for a worker that has an engine and whose operator allows it.
+
+    Without `image` all but the resources travels with each run, so that specs stay few.
+    """
+
+    image: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    resources: Resources = Resources()
+
+    @property
+    def group(self) -> str:
+        return "container"
+
+    @property
+    def label(self) -> str:
+        return self.image or "container"
+
+
+Handler = HttpHandler | FunctionHandler | CommandHandler | ContainerHandler
+
+
+def shown(handler: Handler, target: bytes | None) -> str:
+    """What people know the handler of a run by; `target` is what travelled with the run."""
+    varying = msgspec.json.decode(target) if target else {}
+    if isinstance(handler, CommandHandler | ContainerHandler):
+        words = handler.argv if isinstance(handler, CommandHandler) else (handler.image, *handler.args)
+        line = shlex.join(varying.get("argv") or [varying["image"], *varying["args"]] if varying else words)
+        return line if len(line) <= LONGEST_SHOWN else f"{line[: LONGEST_SHOWN - 1]}…"
+    return str(varying.get("url") or handler.label)
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):

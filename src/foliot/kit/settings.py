@@ -31,6 +31,11 @@ class Settings(NamedTuple):
     postgres_account: str | None
     """FOLIOT_POSTGRES_ACCOUNT: the account that the embedded server runs under when started by root."""
 
+    commands: Path | None
+    """FOLIOT_COMMANDS: the file in which an operator says which commands a worker may run, for whom, and how."""
+    commands_same_user: bool
+    """FOLIOT_COMMANDS_SAME_USER: 1 to run commands as the worker's own user where no other can be had."""
+
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
     dead_letter_days: int
@@ -54,6 +59,8 @@ class Settings(NamedTuple):
             log_json=environment.get("FOLIOT_LOG_JSON", "") == "1",
             postgres_bin=_path(environment.get("FOLIOT_POSTGRES_BIN")),
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
+            commands=_path(environment.get("FOLIOT_COMMANDS")),
+            commands_same_user=environment.get("FOLIOT_COMMANDS_SAME_USER", "") == "1",
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
             handler_connections=_count(

@@ -11,6 +11,13 @@ DUE: Final = "foliot_due"
 """Something may fall due sooner than the scheduler thinks."""
 FLEET: Final = "foliot_fleet"
 """A queue was paused or resumed, or a worker is to leave: workers beat, and so learn of it."""
+RECALL: Final = "foliot_recall"
+"""Runs that remote workers hold are to stop, or to be handed back: gateways tell those whom it concerns."""
+
+
+def recall_channel(worker: int) -> str:
+    """The same for a worker that listens itself: the others are not to be woken for it."""
+    return f"{RECALL}_{worker:x}"
 
 
 class Hints:

@@ -68,7 +68,7 @@ class AsyncFoliot:
         if connection is None:
             return await self._submitted(request)
         run = await transaction.submit_async(self._access, connection, request)
-        return AsyncRun({"runId": run, "status": "pending"}, self._read)
+        return AsyncRun({"runId": run, "status": "pending"}, self._read, self._cancel)
 
     async def create_job(
         self, name: str, handler: Handler, *, idempotency_key: str | None = None, **fields: Any
@@ -121,7 +121,7 @@ class AsyncFoliot:
         return Items(page["items"], page["nextCursor"])
 
     async def get_run(self, run: str) -> AsyncRun:
-        return AsyncRun(await self._read(run), self._read)
+        return AsyncRun(await self._read(run), self._read, self._cancel)
 
     async def wait(self, run: str, timeout: float = 300) -> AsyncRun:  # noqa: ASYNC109 - the same word as in Foliot
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
@@ -137,7 +137,7 @@ class AsyncFoliot:
 
     async def list_runs(self, **query: Any) -> Items[AsyncRun]:
         page = await self.request(calls.get("runs", **query))
-        return Items((AsyncRun(each, self._read) for each in page["items"]), page["nextCursor"])
+        return Items((AsyncRun(each, self._read, self._cancel) for each in page["items"]), page["nextCursor"])
 
     async def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
         """The attempts of a run, newest first."""
@@ -181,9 +181,13 @@ class AsyncFoliot:
     async def _read_operation(self, operation: str) -> dict[str, Any]:
         return dict(await self.request(calls.get("operations", operation)))
 
+    async def cancel_run(self, run: str) -> AsyncRun:
+        """End a run that waits, or ask for the end of one that runs: it is over by `stops_by`."""
+        return AsyncRun(await self._cancel(run), self._read, self._cancel)
+
     async def retry_run(self, run: str) -> AsyncRun:
         """Let a run that has used its attempts go on."""
-        return AsyncRun(await self.request(calls.retry_run(run)), self._read)
+        return AsyncRun(await self.request(calls.retry_run(run)), self._read, self._cancel)
 
     async def dead_letters(self, **query: Any) -> Items[dict[str, Any]]:
         """Runs that have used their attempts, newest first: `job`, `error_class`, `text`, `since`, `until`, …"""
@@ -282,7 +286,10 @@ class AsyncFoliot:
         return Record(await self.request(calls.limit_tenant(tenant, concurrency)))
 
     async def _submitted(self, request: Request) -> AsyncRun:
-        return AsyncRun({**await self.request(request), "status": "pending"}, self._read)
+        return AsyncRun({**await self.request(request), "status": "pending"}, self._read, self._cancel)
 
     async def _read(self, run: str) -> dict[str, Any]:
         return dict(await self.request(calls.get("runs", run)))
+
+    async def _cancel(self, run: str) -> dict[str, Any]:
+        return dict(await self.request(calls.cancel_run(run)))

@@ -13,7 +13,8 @@ from foliot.sdk.protocol import Request, camel, path
 from foliot.wire.codec import rfc3339
 
 Delay = str | float | timedelta | None
-Handler = str | dict[str, Any]
+Handler = str | dict[str, Any] | list[str] | tuple[str, ...]
+"""A web address, a function's name, a list of words (a command), or an object as the API takes it."""
 Moment = datetime | str
 
 
@@ -62,6 +63,10 @@ def backfill(job: str, start: Moment, until: Moment, key: str | None, fields: di
 
 def cancel_operation(operation: str) -> Request:
     return Request("POST", path("operations", operation, verb=":cancel"))
+
+
+def cancel_run(run: str) -> Request:
+    return Request("POST", path("runs", run, verb=":cancel"))
 
 
 def drain_worker(worker: str) -> Request:
@@ -140,7 +145,13 @@ def _limited(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plain(field: str, value: Any) -> Any:
-    """Rules about retries may be written as Python does: `max_retries`, and exceptions themselves instead of names."""
+    """Values as the wire has them.
+
+    Rules about retries may be written as Python does: `max_retries`, and exceptions themselves instead of names. A list
+    of words as a handler is a command, as for `subprocess.run`.
+    """
+    if field == "handler" and isinstance(value, (list, tuple)):
+        return {"type": "command", "argv": value}
     if field != "retry" or not isinstance(value, (list, tuple)):
         return value
     rules = [{camel(name): part for name, part in rule.items()} for rule in value]

@@ -55,7 +55,7 @@ class Foliot:
         if connection is None:
             return self._submitted(request)
         run = transaction.submit(self._access, connection, request)
-        return Run({"runId": run, "status": "pending"}, self._read)
+        return Run({"runId": run, "status": "pending"}, self._read, self._cancel)
 
     def create_job(self, name: str, handler: Handler, *, idempotency_key: str | None = None, **fields: Any) -> Job:
         return Job(self.request(calls.create_job(name, handler, idempotency_key, fields)))
@@ -106,7 +106,7 @@ class Foliot:
         return Items(page["items"], page["nextCursor"])
 
     def get_run(self, run: str) -> Run:
-        return Run(self._read(run), self._read)
+        return Run(self._read(run), self._read, self._cancel)
 
     def wait(self, run: str, timeout: float = 300) -> Run:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
@@ -122,7 +122,7 @@ class Foliot:
 
     def list_runs(self, **query: Any) -> Items[Run]:
         page = self.request(calls.get("runs", **query))
-        return Items((Run(each, self._read) for each in page["items"]), page["nextCursor"])
+        return Items((Run(each, self._read, self._cancel) for each in page["items"]), page["nextCursor"])
 
     def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
         """The attempts of a run, newest first."""
@@ -166,9 +166,13 @@ class Foliot:
     def _read_operation(self, operation: str) -> dict[str, Any]:
         return dict(self.request(calls.get("operations", operation)))
 
+    def cancel_run(self, run: str) -> Run:
+        """End a run that waits, or ask for the end of one that runs: it is over by `stops_by`."""
+        return Run(self._cancel(run), self._read, self._cancel)
+
     def retry_run(self, run: str) -> Run:
         """Let a run that has used its attempts go on."""
-        return Run(self.request(calls.retry_run(run)), self._read)
+        return Run(self.request(calls.retry_run(run)), self._read, self._cancel)
 
     def dead_letters(self, **query: Any) -> Items[dict[str, Any]]:
         """Runs that have used their attempts, newest first: `job`, `error_class`, `text`, `since`, `until`, …"""
@@ -265,7 +269,10 @@ class Foliot:
         return Record(self.request(calls.limit_tenant(tenant, concurrency)))
 
     def _submitted(self, request: Request) -> Run:
-        return Run({**self.request(request), "status": "pending"}, self._read)
+        return Run({**self.request(request), "status": "pending"}, self._read, self._cancel)
 
     def _read(self, run: str) -> dict[str, Any]:
         return dict(self.request(calls.get("runs", run)))
+
+    def _cancel(self, run: str) -> dict[str, Any]:
+        return dict(self.request(calls.cancel_run(run)))

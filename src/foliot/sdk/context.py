@@ -1,17 +1,23 @@
 """What a handler is told about its attempt, and what it may say back."""
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, NoReturn
 
+import msgspec
 import structlog
 
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import Conflict, InvalidField
 from foliot.domain.ids import encode
+from foliot.domain.report import pack_checkpoint, progress_of
+from foliot.kit.clock import wall
+from foliot.sdk.desk import NOBODY, Desk
 
 SHORTEST_SNOOZE: Final = timedelta(seconds=1)
 """Each snooze is a row of history: whoever asks for less comes back after this."""
@@ -93,12 +99,18 @@ class Context:
         started_at: datetime,
         timeout: timedelta,
         begin: Begin | None = None,
+        desk: Desk = NOBODY,
+        key: Any = None,
     ) -> None:
+        """`desk` knows the attempt by its `key`."""
         self._run = run
         self._job = job
         self._timeout = timeout
         self._begin = begin or no_transactions("ctx.transaction() is for handlers that a worker runs")
         self._settled = False
+        self._desk = desk
+        self._key = key
+        self._extended: datetime | None = None
         self.name = name
         self.attempt = attempt
         """1 for the first try."""
@@ -118,8 +130,65 @@ class Context:
 
     @property
     def deadline(self) -> datetime:
-        """When the attempt will be stopped."""
-        return self.started_at + self._timeout
+        """When the attempt will be stopped: its time is up, or its worker has to end."""
+        own, leaves_by = self._extended or self.started_at + self._timeout, self._desk.leaves_by
+        return own if leaves_by is None else min(own, leaves_by)
+
+    @property
+    def time_left(self) -> timedelta:
+        return max(self.deadline - wall(), timedelta())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the handler is to end now: somebody has asked for it, its time is up, or its worker must give it up.
+
+        A coroutine is told by a CancelledError besides. A plain function has to ask; one that saw this may return.
+        """
+        return self._desk.why_stopped(self._key) is not None
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why it is `cancelled`, for people."""
+        return self._desk.why_stopped(self._key)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the worker is about to leave: a good moment for a checkpoint, and to end by `raise Snooze(1)`."""
+        return self._desk.is_draining
+
+    def heartbeat(self) -> datetime:
+        """Say that the work goes on: the time-out begins anew, up to seven days in all. Returns the new `deadline`."""
+        self._extended = self._desk.extend(self._key) or self._extended
+        return self.deadline
+
+    def progress(
+        self,
+        fraction: float | None = None,
+        message: str | None = None,
+        *,
+        done: float | None = None,
+        total: float | None = None,
+    ) -> None:
+        """Tell how far the work is: a fraction from 0 to 1, or `done` out of `total`, with a message for people.
+
+        Call it as often as you like: the last word is kept, about once a second, and stays with the attempt.
+        """
+        self._desk.note(self._key, progress_of(fraction, message, done, total))
+
+    def checkpoint(self, state: Any) -> Any:
+        """Keep `state`, up to 256 KiB of JSON, for the next attempt; it is on disk when this returns.
+
+        In a coroutine: `await ctx.checkpoint(state)`. If another attempt has taken over meanwhile, nothing is kept and
+        FenceLost is raised.
+        """
+        return _outcome(self._desk.save(self._key, pack_checkpoint(state)))
+
+    def last_checkpoint(self) -> Any:
+        """The state that was saved last, by this attempt or an earlier one of the run; None if there is none.
+
+        In a coroutine: `await ctx.last_checkpoint()`.
+        """
+        return _outcome(self._desk.last(self._key), _unpacked)
 
     @cached_property
     def log(self) -> Any:
@@ -136,3 +205,20 @@ class Context:
         if self._settled:
             raise Conflict("the run has been settled", "one transaction ends it: put all writes into it")
         return Transaction(self, self._begin(isolation=isolation))
+
+
+def _unpacked(state: bytes | None) -> Any:
+    return None if state is None else msgspec.json.decode(state)
+
+
+def _outcome(future: "Future[Any]", read: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Something to await if a loop runs here, which must not be kept waiting; else the result itself."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return read(future.result())
+    return _awaited(future, read)
+
+
+async def _awaited(future: "Future[Any]", read: Callable[[Any], Any]) -> Any:
+    return read(await asyncio.wrap_future(future))

@@ -112,11 +112,39 @@ class Run(_Watched):
 
     _NAME = "runId"
 
+    def __init__(
+        self,
+        values: dict[str, Any],
+        read: Callable[[str], dict[str, Any]],
+        cancel: Callable[[str], dict[str, Any]],
+    ) -> None:
+        super().__init__(values, read)
+        self._cancel = cancel
+
+    def cancel(self) -> Self:
+        """Have it end: at once if it waits, by `stops_by` if a worker has it; `status` says how it stands."""
+        self.values = self._cancel(self.id)
+        return self
+
 
 class AsyncRun(_AsyncWatched):
     """A run as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
 
     _NAME = "runId"
+
+    def __init__(
+        self,
+        values: dict[str, Any],
+        read: Callable[[str], Awaitable[dict[str, Any]]],
+        cancel: Callable[[str], Awaitable[dict[str, Any]]],
+    ) -> None:
+        super().__init__(values, read)
+        self._cancel = cancel
+
+    async def cancel(self) -> Self:
+        """Have it end: at once if it waits, by `stops_by` if a worker has it; `status` says how it stands."""
+        self.values = await self._cancel(self.id)
+        return self
 
 
 class _Operation(_Lasting):

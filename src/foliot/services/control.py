@@ -1,11 +1,11 @@
 """Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.kit.signals import DUE
-from foliot.store import calendars, jobs
+from foliot.store import calendars, jobs, stopping
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import Definition, Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
@@ -123,7 +123,12 @@ class Control:
         return moved
 
     async def pause(self, tenant: int, job: int) -> JobRow:
-        """Nothing of this job becomes ready any more; what a worker already holds goes on."""
+        """Nothing of this job becomes ready any more, and workers hand back what they have not begun; the rest goes on.
+
+        A worker hears of it at once, as a rule. One that is cut off starts nothing once its lease has ended: by then
+        the pause holds, whatever happens.
+        """
+        channels: Iterable[str] = ()
         async with self._database.transaction() as connection:
             standing = await self._lock(connection, tenant, job)
             _refuse_if_over(standing)
@@ -131,7 +136,10 @@ class Control:
                 await jobs.set_gate(connection, tenant, job, Gate.PAUSED, standing.now)
                 await jobs.unsubscribe(connection, [job], standing.now, closed=True)
                 await jobs.block_runs(connection, job, standing.run)
-            return await self._read(connection, tenant, job)
+                channels = await stopping.recall_held(connection, job)
+            row = await self._read(connection, tenant, job)
+        self._tell(channels)
+        return row
 
     async def resume(self, tenant: int, job: int, draft_of: Callable[[JobRow], Draft]) -> JobRow:
         """Open the gate again: instants from now on fire, and what was held goes on."""
@@ -158,7 +166,8 @@ class Control:
         return row
 
     async def cancel(self, tenant: int, job: int) -> JobRow:
-        """End the job: it stays readable with its history; what a worker already holds goes on."""
+        """End the job and its runs: it stays readable with its history. What a worker holds is asked to stop."""
+        channels: Iterable[str] = ()
         async with self._database.transaction() as connection:
             standing = await self._lock(connection, tenant, job)
             if standing.gate is not Gate.CANCELLED:
@@ -166,7 +175,14 @@ class Control:
                 await jobs.set_gate(connection, tenant, job, Gate.CANCELLED, standing.now)
                 await jobs.unsubscribe(connection, [job], standing.now, closed=True)
                 await jobs.cancel_runs(connection, job, standing.run)
-            return await self._read(connection, tenant, job)
+                channels = await stopping.stop_held(connection, job)
+            row = await self._read(connection, tenant, job)
+        self._tell(channels)
+        return row
+
+    def _tell(self, channels: Iterable[str]) -> None:
+        for channel in channels:
+            self._hint(channel)
 
     async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""

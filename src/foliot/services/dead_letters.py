@@ -9,6 +9,7 @@ import msgspec
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.letters import MOST_ATTEMPTS, Selection
+from foliot.domain.spec import shown
 from foliot.kit import telemetry
 from foliot.kit.signals import READY
 from foliot.store import letters
@@ -104,11 +105,10 @@ def whole_letter(row: LetterRow, executions: Sequence[AttemptView]) -> WholeLett
 
 
 def letter_fields(row: LetterRow) -> dict[str, Any]:
-    target = msgspec.json.decode(row.target) if row.target else {}
     return {
         "run_id": encode("run", row.id),
         "job_id": None if row.job is None else encode("job", row.job),
-        "handler": target.get("url") or row.spec.handler.label,
+        "handler": shown(row.spec.handler, row.target),
         "queue": row.spec.queue,
         "priority": row.spec.priority.name.lower(),
         "scheduled_at": row.scheduled_at,

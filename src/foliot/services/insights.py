@@ -13,17 +13,20 @@ from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.domain.outcome import Ending
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
-from foliot.domain.spec import Spec
+from foliot.domain.spec import Spec, shown
 from foliot.domain.states import STATUS_OF, State, Status, states_of
 from foliot.store import reading
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
+from foliot.store.fleet import LEASE, STOPPED_WITHIN
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
+from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
+from foliot.store.stopping import asked_to_stop
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
 from foliot.wire.limits import COUNTED, LINES, BlockedBy, ConcurrencyBody, concurrency_body, turn_of
 from foliot.wire.retries import backoff_body, rule_bodies
-from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, RunView
+from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, ProgressView, RunView
 
 _KINDS = {kind.word: kind for kind in Kind}
 _JOB_STATUSES = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
@@ -79,7 +82,8 @@ class Insights:
         row = await reading.find_run(self._database, tenant, run, COUNTED)
         if row is None:
             raise NotFound("there is no such run")
-        return run_view(row)
+        (view,) = await self._run_views([row])
+        return view
 
     async def runs(
         self, tenant: int, *, status: str | None, state: str | None, job: int | None, limit: int, cursor: str | None
@@ -87,7 +91,15 @@ class Insights:
         rows = await reading.list_runs(
             self._database, tenant, below=_id_of(cursor), job=job, states=_states(status, state), limit=limit + 1
         )
-        return _page(rows, limit, run_view, lambda row: encode("c", row.id))
+        views = dict(zip((row.id for row in rows), await self._run_views(rows), strict=True))
+        return _page(rows, limit, lambda row: views[row.id], lambda row: encode("c", row.id))
+
+    async def _run_views(self, rows: Sequence[RunRow]) -> list[RunView]:
+        """With what was asked of those that run, and what they said."""
+        going = [row.id for row in rows if row.state == State.RUNNING]
+        asked = await asked_to_stop(self._database, going)
+        said = await progress_of_runs(self._database, [row.id for row in rows])
+        return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
 
     async def attempts(
         self, tenant: int, *, job: int | None = None, run: int | None = None, limit: int, cursor: str | None
@@ -95,7 +107,12 @@ class Insights:
         rows = await reading.list_attempts(
             self._database, tenant, job=job, run=run, below=_attempt_of(cursor), limit=limit + 1
         )
-        return _page(rows, limit, attempt_view, lambda row: f"{encode('c', row.run)}.{row.fence}")
+        said = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+
+        def view(row: AttemptRow) -> AttemptView:
+            return attempt_view(row, said.get((row.run, row.fence)))
+
+        return _page(rows, limit, view, lambda row: f"{encode('c', row.run)}.{row.fence}")
 
 
 def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = MappingProxyType({})) -> JobView:
@@ -126,6 +143,7 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         created_at=row.created_at,
         updated_at=row.updated_at,
         last_run=_last_run(row),
+        holds_by=None if row.paused_at is None else row.paused_at + LEASE,
         **{_SNAKE[name]: value for name, value in row.timing.items()},
     )
 
@@ -150,15 +168,14 @@ def body_of(row: JobRow) -> dict[str, Any]:
     return {name: value for name, value in view.items() if name in _BODY_FIELDS - implied}
 
 
-def run_view(row: RunRow) -> RunView:
+def run_view(row: RunRow, asked: datetime | None = None, said: Said | None = None) -> RunView:
     state = State(row.state)
-    target = msgspec.json.decode(row.target) if row.target else {}
     return RunView(
         run_id=encode("run", row.id),
         job_id=_job_id(row.job),
         status=STATUS_OF[state],
         state=state.word,
-        handler=target.get("url") or row.spec.handler.label,
+        handler=shown(row.spec.handler, row.target),
         queue=row.spec.queue,
         priority=row.spec.priority.name.lower(),
         delivery=delivery_word(row.spec),
@@ -174,11 +191,14 @@ def run_view(row: RunRow) -> RunView:
         worker_id=_worker_id(row.worker),
         waiting_for=_waiting_for(row),
         blocked_by=_blocked_by(row) or msgspec.UNSET,
+        cancel_requested_at=asked,
+        stops_by=None if asked is None else asked + STOPPED_WITHIN,
+        progress=None if said is None else ProgressView(*said),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
     )
 
 
-def attempt_view(row: AttemptRow) -> AttemptView:
+def attempt_view(row: AttemptRow, said: Said | None = None) -> AttemptView:
     run = encode("run", row.run)
     return AttemptView(
         execution_id=f"exe_{run.removeprefix('run_')}_{row.fence}",
@@ -194,6 +214,7 @@ def attempt_view(row: AttemptRow) -> AttemptView:
         worker_id=_worker_id(row.worker),
         fence=row.fence,
         late_result=_late_result(row),
+        progress=None if said is None else ProgressView(*said),
     )
 
 

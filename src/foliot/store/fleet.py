@@ -6,11 +6,14 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from foliot.store.admission import untying
-from foliot.store.database import Line
+from foliot.store.database import Line, Row
 from foliot.store.statements import SQL
 
 LEASE = timedelta(seconds=15)
 HEARTBEAT = timedelta(seconds=5)
+STOPPED_WITHIN = LEASE + HEARTBEAT
+"""After that a run that was asked to stop is over: its worker heard of it by a heartbeat and left behind what does not
+heed it, or was taken for dead."""
 DEATHS_ALLOWED = 20
 """A run under which that many workers died is not given to another one. Whoever kills workers runs alone long before
 that (`domain.suspicion`): this is for machines that die by themselves, again and again."""
@@ -45,19 +48,29 @@ AT_REST: Final = Load()
 
 
 class Standing(NamedTuple):
-    """What a heartbeat is answered: whether the worker is to leave, and which of its lanes are paused."""
+    """What a heartbeat is answered: whether the worker is to leave, which lanes are paused, which runs are to stop."""
 
     draining: bool
     paused: frozenset[int]
     is_astray: bool = False
     """Whether claims stand in its name besides those that it named. Asked only by workers that named some."""
+    stop: frozenset[int] = frozenset()
+    """Runs that it holds and that are to end."""
+    recalled: frozenset[int] = frozenset()
+    """Runs that it holds and is to hand back unless they have begun."""
 
 
 async def beat(line: Line, worker: int, lanes: Sequence[int] = (), load: Load = AT_REST) -> Standing | None:
     """Renew the lease; none if the worker has been declared dead, which is final. `lanes` as they were registered."""
     running, rate = ([of.get(lane, 0) for lane in lanes] for of in load)
     rows = await line.fetch("beat", worker, running, rate)
-    return Standing(rows[0]["state"] == 1, frozenset(rows[0]["paused"])) if rows else None
+    return standing_of(rows[0]) if rows else None
+
+
+def standing_of(row: Row, *, is_astray: bool = False) -> Standing:
+    """How the worker stands whose heartbeat was answered with this row."""
+    stop, recalled = frozenset(row["stop"]), frozenset(row["recalled"])
+    return Standing(row["state"] == 1, frozenset(row["paused"]), is_astray, stop, recalled)
 
 
 async def leave(line: Line, worker: int) -> None:

@@ -10,7 +10,7 @@ import asyncpg
 from foliot.store.admission import untying
 from foliot.store.database import Database, Line, Row
 from foliot.store.dispatch import Called
-from foliot.store.fleet import About, Standing
+from foliot.store.fleet import About, Standing, standing_of
 from foliot.store.statements import SQL
 
 NOBODY: Final = 0
@@ -178,11 +178,11 @@ async def beat_for_many(line: Line, beats: Sequence[Beat]) -> dict[int, Standing
         *_places(len(beat.known) for beat in beats),
         [fence for beat in beats for fence in beat.known],
     )
-    return {row["id"]: Standing(row["state"] == 1, frozenset(row["paused"]), row["is_astray"]) for row in rows}
+    return {row["id"]: standing_of(row, is_astray=row["is_astray"]) for row in rows}
 
 
 async def news_of(line: Line, workers: Sequence[int]) -> tuple[list[int], frozenset[int]]:
-    """Those of these workers that are to leave, or are taken for dead; and all lanes that are paused."""
+    """Those of these workers that are to leave, are taken for dead, or hold what is to stop; and all paused lanes."""
     (row,) = await line.fetch("news_of", workers)
     return row["changed"], frozenset(row["paused"])
 
@@ -204,9 +204,9 @@ async def queues_of(database: Database, lanes: Sequence[int]) -> dict[int, str]:
     return {row["id"]: row["queue"] for row in await database.fetch("lane_queues", lanes)}
 
 
-async def spec_bodies(line: Line, ids: Sequence[int]) -> dict[int, tuple[int, bytes]]:
-    """The lane and the body of each spec."""
-    return {row["id"]: (row["lane"], row["body"]) for row in await line.fetch("fetch_specs", ids)}
+async def spec_bodies(line: Line, ids: Sequence[int]) -> dict[int, tuple[int, bytes, str]]:
+    """The lane, the body and the tenant of each spec."""
+    return {row["id"]: (row["lane"], row["body"], row["tenant"]) for row in await line.fetch("fetch_specs", ids)}
 
 
 def _places(sizes: Iterable[int]) -> tuple[list[int], list[int]]:

@@ -41,6 +41,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     last_started_at: datetime | None
     last_finished_at: datetime | None
     last_error: str | None
+    paused_at: datetime | None
 
 
 def _job(row: Row) -> JobRow:

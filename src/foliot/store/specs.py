@@ -125,8 +125,10 @@ async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> dict
 class StoredSpec(NamedTuple):
     lane: int
     spec: Spec
+    tenant: str = ""
+    """Whose it is, by name."""
 
 
 async def fetch_specs(line: Line, ids: list[int]) -> dict[int, StoredSpec]:
     rows = await line.fetch("fetch_specs", ids)
-    return {row["id"]: StoredSpec(row["lane"], Spec.parse(row["body"])) for row in rows}
+    return {row["id"]: StoredSpec(row["lane"], Spec.parse(row["body"]), row["tenant"]) for row in rows}

@@ -16,6 +16,7 @@ _REMOVALS: Final = (
     "remove_past_subscriptions",
     "remove_old_operations",
     "remove_late_results",
+    "remove_old_reports",
 )
 
 

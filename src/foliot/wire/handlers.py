@@ -1,10 +1,10 @@
-"""Handlers on the wire: which functions and web addresses a job or a run may name."""
+"""Handlers on the wire: which functions, web addresses and commands a job or a run may name."""
 
 import re
 from typing import Final
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.spec import FUNCTION_NAME, FunctionHandler, Handler, HttpHandler
+from foliot.domain.spec import FUNCTION_NAME, CommandHandler, ContainerHandler, FunctionHandler, Handler, HttpHandler
 from foliot.domain.target import check_url
 from foliot.wire.codec import CONTROL
 
@@ -18,9 +18,20 @@ _OURS: Final = re.compile(
 """Headers that say who calls, for which run, or how the connection is used."""
 MOST_HEADERS: Final = 64
 LONGEST_HEADER: Final = 4_096
+MOST_WORDS: Final = 1_000
+LARGEST_ARGV: Final = 32 * 1024
+"""Bytes of all words of a command together. More belongs into the payload, which it reads from its standard input."""
+MOST_VARIABLES: Final = 256
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_IMAGE: Final = re.compile(r"[a-z0-9][a-zA-Z0-9._:/@-]{0,254}")
+"""Looser than the grammar of references: engines know that one. It must not look like one of their options."""
+_AS_WORDS: Final = 'write it as a list of words, such as ["/usr/local/bin/report", "--day", "2026-11-16"]'
+
+Given = str | HttpHandler | FunctionHandler | CommandHandler | ContainerHandler
+"""What may stand as `handler`."""
 
 
-def handler_of(handler: str | HttpHandler | FunctionHandler) -> Handler:
+def handler_of(handler: Given) -> Handler:
     """A string with :// is a web address, any other string a function's name."""
     match handler:
         case str() if "://" in handler:
@@ -36,6 +47,10 @@ def handler_of(handler: str | HttpHandler | FunctionHandler) -> Handler:
                 raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", f"one of {sorted(_METHODS)}")
             _check_headers(headers)
             return HttpHandler(url=check_url(url, "handler.url"), method=method.upper(), headers=headers)
+        case CommandHandler():
+            return _command(handler)
+        case ContainerHandler():
+            return _container(handler)
 
 
 def _function(name: str) -> FunctionHandler:
@@ -43,6 +58,46 @@ def _function(name: str) -> FunctionHandler:
         hint = "a function's name (letters, digits, '.', '_', '-') or an http(s) address"
         raise InvalidField("handler", f"{name[:40]!r} is neither", hint)
     return FunctionHandler(name)
+
+
+def _command(handler: CommandHandler) -> CommandHandler:
+    if not handler.argv or not handler.argv[0]:
+        raise InvalidField("handler.argv", "names no program", _AS_WORDS)
+    _check_words(handler.argv, "handler.argv")
+    return handler
+
+
+def _container(handler: ContainerHandler) -> ContainerHandler:
+    if not _IMAGE.fullmatch(handler.image):
+        hint = "such as ghcr.io/acme/report:1.2"
+        raise InvalidField("handler.image", f"{handler.image[:80]!r} names no image", hint)
+    _check_words(handler.args, "handler.args")
+    _check_env(handler.env)
+    return handler
+
+
+def _check_words(words: tuple[str, ...], field: str) -> None:
+    if len(words) > MOST_WORDS:
+        raise InvalidField(field, f"has more than {MOST_WORDS:,} words", "put them into the payload")
+    size = sum(len(word.encode(errors="surrogatepass")) + 1 for word in words)
+    if size > LARGEST_ARGV:
+        hint = "put it into the payload, which is read from standard input"
+        raise InvalidField(field, f"is {size:,} bytes; at most {LARGEST_ARGV:,} are taken", hint)
+    for place, word in enumerate(words):
+        if "\0" in word:
+            raise InvalidField(f"{field}[{place}]", "contains a NUL character", "no argument of a program can")
+
+
+def _check_env(env: dict[str, str]) -> None:
+    if len(env) > MOST_VARIABLES or sum(map(len, (*env, *env.values()))) > LARGEST_ARGV:
+        hint = "put it into the payload, which is read from standard input"
+        raise InvalidField("handler.env", f"more than {MOST_VARIABLES} variables, or too large", hint)
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name) or name.startswith("FOLIOT_"):
+            hint = "letters, digits and '_'; names that begin with FOLIOT_ are ours"
+            raise InvalidField("handler.env", f"{name[:40]!r} cannot be set", hint)
+        if CONTROL.search(value):
+            raise InvalidField("handler.env", f"{name} contains control characters", "put it into the payload")
 
 
 def _check_headers(headers: dict[str, str]) -> None:

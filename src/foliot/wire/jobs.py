@@ -12,10 +12,10 @@ from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import parse_priority
 from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
 from foliot.domain.retry import MOST_RETRIES
-from foliot.domain.spec import LARGEST_PAYLOAD, FunctionHandler, Handler, HttpHandler, Spec
+from foliot.domain.spec import LARGEST_PAYLOAD, Handler, Spec
 from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
 from foliot.wire.codec import CONTROL
-from foliot.wire.handlers import handler_of
+from foliot.wire.handlers import Given, handler_of
 from foliot.wire.limits import ConcurrencyBody, OverlapWord, concurrency_of, overlap_of
 from foliot.wire.retries import BackoffBody, RetryRules, backoff_of, rules_of
 from foliot.wire.timing import MOST_RUNS, CatchUpBody, Duration, Instant, Timing, seed_of
@@ -35,7 +35,7 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How to run: shared by jobs and ad-hoc runs."""
 
-    handler: str | HttpHandler | FunctionHandler
+    handler: Given
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     priority: str | int = "normal"
     queue: str = "default"

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
-from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
+from foliot.domain.spec import CommandHandler, ContainerHandler, FunctionHandler, HttpHandler, Spec
 from foliot.wire.handlers import handler_of
 from foliot.wire.jobs import Policy, spec_of
 from foliot.wire.timing import Duration, Instant, check_instant
@@ -49,7 +49,7 @@ def start_of(body: RunBody | RunByHand) -> tuple[datetime | None, timedelta | No
 
 
 def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:
-    """What varies per run (address, headers) travels in the run, so that a million addresses need one spec."""
+    """What varies per run (address, headers, words) travels in the run, so that a million addresses need one spec."""
     handler = handler_of(body.handler)
     match handler:
         case FunctionHandler():
@@ -57,3 +57,8 @@ def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:
         case HttpHandler(url=url, method=method, headers=headers):
             target: dict[str, Any] = {"url": url} | ({"headers": headers} if headers else {})
             return spec_of(body, handler=HttpHandler(method=method)), msgspec.json.encode(target)
+        case CommandHandler(argv=argv):
+            return spec_of(body, handler=CommandHandler()), msgspec.json.encode({"argv": argv})
+        case ContainerHandler(image=image, args=args, env=env, resources=resources):
+            target = {"image": image, "args": args, "env": env}
+            return spec_of(body, handler=ContainerHandler(resources=resources)), msgspec.json.encode(target)

@@ -75,6 +75,18 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     created_at: Instant
     updated_at: Instant
     last_run: LastRun | None
+    holds_by: Instant | None = None
+    """Of a paused job: nothing of it starts from then on."""
+
+
+class ProgressView(msgspec.Struct):
+    """How far an attempt said that it was, at that instant."""
+
+    fraction: float | None
+    done: float | None
+    total: float | None
+    message: str | None
+    at: Instant
 
 
 class RunView(msgspec.Struct, kw_only=True, rename="camel"):
@@ -101,6 +113,11 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     waiting_for: str | None
     """What keeps it from starting, besides time and its turn."""
     blocked_by: BlockedBy | UnsetType = UNSET
+    cancel_requested_at: Instant | None = None
+    """Since when a run that a worker holds is to stop: it is over by `stopsBy`, cancelled or completed."""
+    stops_by: Instant | None = None
+    progress: ProgressView | None = None
+    """The last attempt's."""
     payload: msgspec.Raw | UnsetType = UNSET
 
 
@@ -128,6 +145,7 @@ class AttemptView(msgspec.Struct, kw_only=True, rename="camel"):
     worker_id: str | None
     fence: int | None
     late_result: LateResult | None = None
+    progress: ProgressView | None = None
 
 
 class CreatedJobs(msgspec.Struct, rename="camel"):

@@ -89,6 +89,7 @@ class HeartbeatAnswer(msgspec.Struct):
 
     `lost` are those of the `started` runs that the worker holds no more. One that is `draining` is to claim nothing
     more, finish and leave; of lanes that are `paused` it is to begin nothing, and to hand back what has not begun.
+    Runs to `stop` are to end; what is `recalled` is to be handed back unless it has begun.
     If it is `astray`, claims stand in its name that it did not name: the reply was lost, or is on its way.
     """
 
@@ -98,6 +99,8 @@ class HeartbeatAnswer(msgspec.Struct):
     draining: bool = False
     paused: list[int] = []
     astray: bool = False
+    stop: list[str] = []
+    recalled: list[str] = []
 
 
 class RunColumns(msgspec.Struct, rename="camel"):
@@ -123,6 +126,7 @@ class ToldSpec(msgspec.Struct):
     spec: int
     lane: int
     body: msgspec.Raw
+    tenant: str = ""
 
 
 class Succeeded(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -200,7 +204,7 @@ class ClaimAnswer(msgspec.Struct):
     settled: SettleAnswer | None = None
     """What became of the endings that the claim told of."""
     news: bool = False
-    """Whether a heartbeat would learn something: that the worker is to leave, or that a queue was paused or resumed."""
+    """Whether a heartbeat would learn something: that it is to leave, or a run to stop, or a queue was paused."""
 
 
 def same_length(body: Any, *columns: str) -> bool:

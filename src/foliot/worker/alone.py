@@ -4,8 +4,10 @@ import asyncio
 import os
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
@@ -13,7 +15,9 @@ import structlog
 
 from foliot.domain.errorclass import CRASHED
 from foliot.domain.outcome import Ending, Failure
-from foliot.worker.child.answer import CHANNEL, Answer, pack_assignment, unpack_answer
+from foliot.domain.report import Progress
+from foliot.sdk.desk import NOBODY, Desk
+from foliot.worker.child.answer import CHANNEL, Answer, Frames, Numbered, frame, unpack_answer
 from foliot.worker.child.child import CannotStart, Child
 from foliot.worker.child.fate import Fate
 from foliot.worker.child.inside import PATH
@@ -34,9 +38,10 @@ class Alone:
     threads that we know nothing of.
     """
 
-    def __init__(self, nursery: Nursery, reference: str, *, spare: bool) -> None:
+    def __init__(self, nursery: Nursery, reference: str, desk: Desk = NOBODY, *, spare: bool) -> None:
         self._nursery = nursery
         self._reference = reference
+        self._desk = desk
         self._keeps_spare = spare
         self._spare: _Cell | None = None
         self._is_stocking = False
@@ -76,15 +81,18 @@ class Alone:
             cell.close()
             cell = None
         cell = cell or await self._open()
+        forget = self._desk.watch(lambda: cell.say("drain", self._desk.leaves_by))
         try:
-            cell.assign(pack_assignment(assignment))
+            cell.assign(assignment, self._desk)
             await self.stock()
             return await cell.end()
         except asyncio.CancelledError:
+            cell.say("stop", self._desk.why_stopped(assignment) or "its worker gave it up")
             cell.child.stop(GRACE)
             await cell.child.ended()
             raise
         finally:
+            forget()
             cell.close()
 
     async def _open(self) -> "_Cell":
@@ -93,7 +101,8 @@ class Alone:
             descriptors = {0: nothing.fileno(), 1: 1, 2: 2, CHANNEL: theirs.fileno()}
             argv = [sys.executable, "-m", "foliot.worker.child.inside", self._reference]
             try:
-                child = await self._nursery.start(Command(argv, descriptors, {PATH: os.pathsep.join(sys.path)}))
+                environment = {**os.environ, PATH: os.pathsep.join(sys.path)}
+                child = await self._nursery.start(Command(argv, descriptors, environment))
             except BaseException:
                 ours.close()
                 raise
@@ -113,8 +122,36 @@ class _Cell:
         """Whether it still waits for something to do: one that cannot import the application does not."""
         return not (self.child.is_over or self._channel.ended.done())
 
-    def assign(self, assigned: bytes) -> None:
-        self._channel.say(assigned)
+    def say(self, kind: str, body: Any) -> None:
+        self._channel.say(frame(kind, body))
+
+    def assign(self, assignment: Assignment, desk: Desk) -> None:
+        """Have it begin; what it has to say meanwhile is for the desk."""
+        self._channel.heard = partial(self._pass_on, assignment, desk)
+        self.say("assign", assignment)
+        if desk.is_draining:
+            self.say("drain", desk.leaves_by)
+
+    def _pass_on(self, attempt: Assignment, desk: Desk, kind: str, body: bytes) -> None:
+        match kind:
+            case "progress":
+                desk.note(attempt, msgspec.msgpack.decode(body, type=Progress))
+            case "beat":
+                desk.extend(attempt)
+            case "save":
+                number, state = msgspec.msgpack.decode(body, type=Numbered)
+                desk.save(attempt, state or b"").add_done_callback(partial(self._reply, "saved", number))
+            case "last":
+                number, _ = msgspec.msgpack.decode(body, type=Numbered)
+                desk.last(attempt).add_done_callback(partial(self._reply, "last", number))
+            case _:
+                raise ValueError(f"a child says {kind!r}, which means nothing here")
+
+    def _reply(self, kind: str, number: int, done: "Future[bytes | None]") -> None:
+        if done.exception() is None:
+            self.say(kind, (number, done.result()))
+        else:
+            self.say("lost", (number, None))
 
     async def end(self) -> Answer | Fate:
         """How the attempt ended; the fate of the process, if that is what ended it."""
@@ -127,8 +164,8 @@ class _Cell:
             fate = await self.child.ended()
         if fate.status is not None:  # everybody is gone who could hold it open
             await self._channel.ended
-        with suppress(msgspec.MsgspecError):
-            return unpack_answer(bytes(self._channel.heard))
+        if self._channel.answer is not None:
+            return unpack_answer(self._channel.answer)
         if fate.lapsed:
             return Failure("this worker stood still for its whole lease", ending=Ending.RELEASED)
         if fate.status is None:
@@ -143,7 +180,9 @@ class _Cell:
 
 class _Channel(asyncio.Protocol):
     def __init__(self) -> None:
-        self.heard = bytearray()
+        self.heard: Callable[[str, bytes], None] = lambda *_: None
+        self.answer: bytes | None = None
+        self._frames = Frames()
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
 
@@ -151,12 +190,15 @@ class _Channel(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def say(self, words: bytes) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(words)
-            self._transport.write_eof()
 
     def data_received(self, data: bytes) -> None:
-        self.heard += data
+        for kind, body in self._frames.feed(data):
+            if kind == "answer":
+                self.answer = body
+            else:
+                self.heard(kind, body)
 
     def eof_received(self) -> bool:
         self._end()

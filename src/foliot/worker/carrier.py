@@ -11,8 +11,9 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import SUCCEEDED, Ending
 from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
-from foliot.kit.signals import FLEET, READY
+from foliot.kit.signals import FLEET, READY, recall_channel
 from foliot.store import dispatch, fleet
+from foliot.store import reports as store_reports
 from foliot.store.admission import answer_knocks
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
@@ -20,6 +21,7 @@ from foliot.store.fleet import UNTOLD, About, Load, Standing
 from foliot.store.hints import notify
 from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
+from foliot.store.reports import Report
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
 from foliot.store.waiting import promote_due
 
@@ -100,6 +102,12 @@ class SqlCarrier:
             ours |= await dispatch.settled(self._settlements, self._worker, others)
         return ours
 
+    async def report(self, reports: Sequence[Report]) -> set[tuple[int, int]]:
+        return await store_reports.report(self._settlements, self._worker, reports)
+
+    async def last_checkpoint(self, run: Claimed) -> bytes | None:
+        return await store_reports.last_checkpoint(self._settlements, self._worker, run.id, run.fence)
+
     async def forget(self, fences: Sequence[int]) -> None:
         await dispatch.forget(self._settlements, self._worker, fences)
 
@@ -125,7 +133,8 @@ class SqlCarrier:
         connection = await self._lease.connection()
         if connection is not self._listening:
             await connection.add_listener(READY, lambda *_: wake())
-            await connection.add_listener(FLEET, lambda *_: news())
+            for channel in (FLEET, recall_channel(self._worker)):
+                await connection.add_listener(channel, lambda *_: news())
             self._listening = connection
 
     def hurry(self) -> None:

@@ -79,6 +79,7 @@ class Claimer:
         self._pace: deque[tuple[float, int]] = deque()
         self._prefetch = LONGEST_PREFETCH
         self._paused: frozenset[int] = frozenset()
+        self._recalled: frozenset[int] = frozenset()
         self._shunned: dict[int, float] = {}
         self._taken: Counter[int] = Counter()
         self._told = float("-inf")
@@ -168,14 +169,14 @@ class Claimer:
         for run in claimed:
             stored, executor = self._specs[run.spec]
             seen[stored.lane].append(run.rank)
-            if executor is None or stored.lane in self._paused:
+            if executor is None or stored.lane in self._paused or run.id in self._recalled:
                 self._settler.add(Settlement(run, None, Outcome.released()))
                 if executor is None:
                     self._shun(stored)
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
             suspect = run.deaths and manner(run.deaths) is Manner.ALONE
-            if suspect and (alone := self._alone(stored.spec)) is not None:
+            if suspect and (alone := self._alone(stored)) is not None:
                 log.warning("running alone what may kill workers", run=encode("run", run.id), deaths=run.deaths)
                 self._runner.add_suspect(Waiting(run, stored.spec, name, alone))
             else:
@@ -189,6 +190,12 @@ class Claimer:
         if lanes - self._paused:
             self._runner.hand_back_waiting(lambda run: self._specs[run.spec][0].lane in lanes)
         self._paused = lanes
+
+    def recall(self, runs: frozenset[int]) -> None:
+        """Start none of these; what waits here is handed back. They may still be on their way to us."""
+        self._recalled = runs
+        if runs:
+            self._runner.hand_back_waiting(lambda run: run.id in runs)
 
     def load(self) -> Load:
         """What is in hand now, and what was taken since this was last asked for."""
@@ -222,7 +229,7 @@ class Claimer:
         # Not `- self._specs.keys()`, which walks over all that is known.
         if unknown := {run.spec for run in claimed if run.spec not in self._specs}:
             for number, stored in (await self._carrier.specs(sorted(unknown))).items():
-                self._specs[number] = (stored, self._executors(stored.spec))
+                self._specs[number] = (stored, self._executors(stored))
         if unnamed := {run.job for run in claimed if run.job is not None and run.job not in self._names}:
             if len(self._names) > 100_000:
                 self._names.clear()

@@ -8,6 +8,7 @@ import msgspec
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.domain.spec import Spec
 from foliot.store.dispatch import Claimed
+from foliot.store.specs import StoredSpec
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
@@ -22,5 +23,5 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
 Executor = Callable[[Assignment], Awaitable[Failure | Snoozed | None]]
 """Runs one attempt. None means success; an exception means that the executor itself broke, and is retried."""
 
-Executors = Callable[[Spec], Executor | None]
+Executors = Callable[[StoredSpec], Executor | None]
 """Finds the executor of a spec; none if this worker has no such handler."""

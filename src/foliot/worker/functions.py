@@ -16,6 +16,7 @@ import msgspec
 from foliot.domain.errorclass import classes_of
 from foliot.domain.outcome import SUCCEEDED, Failure, Snoozed
 from foliot.sdk.context import Begin, Context, Permanent, Snooze, no_transactions
+from foliot.sdk.desk import NOBODY, Desk
 from foliot.store.dispatch import Settlement
 from foliot.store.effects import Effects, Isolation
 from foliot.worker.executor import Assignment, Executor
@@ -30,10 +31,10 @@ _CALLERS: Final = frozenset({__file__, inspect.getfile(ThreadPoolExecutor)})
 
 
 def function_executors(
-    functions: Mapping[str, Function], threads: Threads, effects: Effects | None = None
+    functions: Mapping[str, Function], threads: Threads, effects: Effects | None = None, desk: Desk = NOBODY
 ) -> dict[str, Executor]:
     """One executor per function, by name. Without `effects` handlers have no transactions."""
-    return {name: _executor(function, threads, effects) for name, function in functions.items()}
+    return {name: _executor(function, threads, effects, desk) for name, function in functions.items()}
 
 
 def is_coroutine_function(function: Function) -> bool:
@@ -41,13 +42,16 @@ def is_coroutine_function(function: Function) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _executor(function: Function, threads: Threads, effects: Effects | None) -> Executor:
+def _executor(function: Function, threads: Threads, effects: Effects | None, desk: Desk) -> Executor:
     call: Callable[[Context, Any], Awaitable[Any]]
     begin: Begin
     if is_coroutine_function(function):
         call, begin = function, _AT_A_DISTANCE if effects is None else partial(_begin, effects)
+        gives_up = desk.is_cancelled
     else:
         call, begin = _in_thread(function, threads), _IN_A_THREAD
+        gives_up = desk.has_noticed  # one that was asked to end and never knew has done its work
+    stopping = desk.stopping
 
     async def execute(assignment: Assignment) -> Failure | Snoozed | None:
         try:
@@ -55,11 +59,13 @@ def _executor(function: Function, threads: Threads, effects: Effects | None) -> 
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Failure(f"the payload cannot be read: {error}", permanent=True, classes=("UnreadablePayload",))
         try:
-            await call(_context(assignment, partial(begin, assignment)), payload)
+            await call(_context(assignment, partial(begin, assignment), desk), payload)
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             return answer_of(error)
+        if stopping and gives_up(assignment):
+            raise asyncio.CancelledError
         return None
 
     return execute
@@ -98,7 +104,15 @@ def _in_thread(function: Function, threads: Threads) -> Callable[[Context, Any],
             raise RuntimeError("the handler raised StopIteration") from error
 
     async def wait(context: Context, payload: Any) -> None:
-        result = await asyncio.get_running_loop().run_in_executor(threads, call, context, payload)
+        begun = threads.submit(call, context, payload)
+        ended = asyncio.wrap_future(begun)
+        try:
+            result = await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped, only asked (ctx.cancelled). The runner does not wait for ever.
+            if begun.cancel():
+                raise
+            result = await ended
         if inspect.isawaitable(result):  # a coroutine function behind a plain decorator
             await result
 
@@ -112,7 +126,7 @@ def _of_handler(frames: TracebackType | None) -> TracebackType | None:
     return frames
 
 
-def _context(assignment: Assignment, begin: Begin) -> Context:
+def _context(assignment: Assignment, begin: Begin, desk: Desk) -> Context:
     run = assignment.run
     # By place: with their names the call takes twice as long, for every run.
     return Context(
@@ -125,4 +139,6 @@ def _context(assignment: Assignment, begin: Begin) -> Context:
         assignment.started_at,
         assignment.spec.timeout,
         begin,
+        desk,
+        assignment,
     )

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import Load, Standing
+from foliot.store.reports import Report
 from foliot.store.specs import StoredSpec
 
 
@@ -44,6 +45,12 @@ class Carrier(Protocol):
 
     async def note_started(self, begun: Sequence[tuple[Claimed, datetime]]) -> set[tuple[int, int]]:
         """Record that these have begun, or are about to; which are still ours, as (run, fence). May be repeated."""
+
+    async def report(self, reports: Sequence[Report]) -> set[tuple[int, int]]:
+        """Keep what handlers tell of their work; which attempts are still ours, as (run, fence). May be repeated."""
+
+    async def last_checkpoint(self, run: Claimed) -> bytes | None:
+        """What was saved last for this run, by us or by whoever had it before."""
 
     async def forget(self, fences: Sequence[int]) -> None: ...
 

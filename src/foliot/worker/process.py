@@ -21,6 +21,7 @@ from foliot.store.dispatch import Settlement
 from foliot.store.fleet import HEARTBEAT, LEASE
 from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
+from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executors
 from foliot.worker.port import Carrier
 from foliot.worker.rest import LONGEST, Rest
@@ -70,8 +71,12 @@ class WorkerProcess:
         *,
         alone: Executors = lambda _: None,
         held: Callable[[float], None] = lambda _: None,
+        desk: WorkerDesk | None = None,
     ) -> None:
-        """`alone` runs what is under suspicion in a process of its own; `held` hears until when the lease is ours."""
+        """`alone` runs what is under suspicion in a process of its own; `held` hears until when the lease is ours.
+
+        `desk` is the one that the executors were made with.
+        """
         self._carrier = carrier
         self._executors = executors
         self._alone = alone
@@ -80,7 +85,10 @@ class WorkerProcess:
         self._chance = chance or fair()
         self._clock = clock
         self._settler = Settler(carrier, self._say_lost)
-        self._runner = Runner(options.concurrency, self._settler.add, self._chance, clock, wall)
+        self._wall = wall
+        self._desk = desk or WorkerDesk(clock, wall)
+        underway = self._desk.underway
+        self._runner = Runner(options.concurrency, self._settler.add, self._chance, clock, wall, underway)
         self._starts = Starts(carrier, self._runner)
         self._wake = asyncio.Event()
         self._done = asyncio.Event()
@@ -98,6 +106,7 @@ class WorkerProcess:
     def drain(self) -> None:
         """Claim nothing more and leave when what runs has come to its end, however long that takes."""
         self._draining.set()
+        self._desk.drain()
         self._wake.set()
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
@@ -105,6 +114,7 @@ class WorkerProcess:
 
         A worker that is drained, by `drain` or through its heartbeat, returns as well; `is_draining` tells.
         """
+        self._desk.open()
         try:
             lanes = await self._register(stop)
             if stop.is_set():
@@ -132,6 +142,7 @@ class WorkerProcess:
             raise failures.exceptions[0] from None
         finally:
             self._runner.abandon()
+            self._desk.close()
             await self._carrier.close()
 
     async def _register(self, stop: asyncio.Event) -> dict[int, str]:
@@ -175,10 +186,16 @@ class WorkerProcess:
     async def _settle(self) -> None:
         # Outcomes are kept through any outage, also while stopping.
         while not (self._done.is_set() and (self._settler.empty or self._gave_up.is_set())):
-            if await self._persist(self._settler.run_once, self._gave_up):
+            if await self._persist(self._settle_once, self._gave_up):
                 self._wake.set()  # there is room again
             else:
-                await any_of(self._settler.something, self._done, within=self._settler.rest)
+                await any_of(self._settler.something, self._desk.something, self._done, within=self._settler.rest)
+
+    async def _settle_once(self) -> int:
+        # What a handler has said comes before its end, which closes the book.
+        if self._desk.owes(self._settler.ends_any):
+            await self._desk.tell(self._carrier)
+        return await self._settler.run_once()
 
     async def _look(self) -> None:
         while not self._done.is_set():
@@ -207,6 +224,9 @@ class WorkerProcess:
             raise LeaseLost("this worker was declared dead while it was out of reach", "it is started again by itself")
         # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
         claimer.hold(standing.paused)
+        claimer.recall(standing.stop | standing.recalled)
+        if standing.stop:
+            self._runner.cancel(standing.stop)
         self._hold(asked + self._options.lease.total_seconds())
         if standing.draining:
             self.drain()
@@ -233,6 +253,7 @@ class WorkerProcess:
             log.info("draining", running=self._runner.going, waiting=self._runner.waiting)
             await self._runner.drain(stop)
         log.info("finishing", running=self._runner.going, waiting=self._runner.waiting)
+        self._desk.drain(self._wall() + self._options.grace)
         await self._runner.finish(self._options.grace)
         try:
             async with asyncio.timeout(_FAREWELL.total_seconds()):

@@ -8,7 +8,10 @@ from contextvars import copy_context
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+
 from foliot.domain.errorclass import classes_of
+from foliot.domain.ids import encode
 from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome
 from foliot.kit.chance import Chance
 from foliot.kit.clock import Steady, Wall, steady, wall
@@ -19,8 +22,10 @@ from foliot.worker.lineup import Lineup, Waiting
 from foliot.worker.underway import Going, Underway
 from foliot.worker.verdict import Stop, interrupted, not_done
 
+log = structlog.get_logger("worker")
+
 LAST_WORDS: Final = timedelta(seconds=3)
-"""How long a handler that was told to stop may take to clean up."""
+"""How long a handler that was told to stop may take to clean up; then it is left behind."""
 _TURN: Final = 0.002
 """Seconds for which handlers that wait for nothing may follow each other before everything else has its turn."""
 _APART: Final = 999
@@ -43,6 +48,7 @@ class Runner:
         chance: Chance,
         clock: Steady = steady,
         wall: Wall = wall,
+        underway: Underway | None = None,
     ) -> None:
         self._concurrency = concurrency
         self._ended = ended
@@ -54,7 +60,7 @@ class Runner:
         # of their own: they begin as soon as the database knows that they do.
         self._marking: dict[int, Waiting] = {}
         self.something_to_mark = asyncio.Event()
-        self._underway = Underway()
+        self._underway = Underway() if underway is None else underway
         self._context = copy_context()
         self._server: asyncio.Task[None] | None = None
         self._in_turn: tuple[Assignment, Executor, float] | None = None
@@ -161,8 +167,8 @@ class Runner:
     async def _attempt(self, assignment: Assignment, executor: Executor) -> Outcome:
         try:
             answer = await executor(assignment)
-        except asyncio.CancelledError:
-            return interrupted(assignment, self._stopped(assignment), self._chance)
+        except asyncio.CancelledError as cancelled:
+            return interrupted(assignment, self._stopped(assignment), self._chance, str(cancelled))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             answer = Failure(traceback.format_exc(), classes=classes_of(type(error)))
         return SUCCEEDED if answer is None else not_done(assignment, answer, self._stopped(assignment), self._chance)
@@ -172,8 +178,13 @@ class Runner:
         return None if going is None else going.stopped
 
     def _end(self, assignment: Assignment, outcome: Outcome) -> None:
-        """One that had to wait has come to its end."""
+        """One that had to wait has come to its end, unless it was left behind before."""
+        if self._underway.of(assignment.run) is None:
+            return
         self._underway.remove(assignment)
+        self._over(assignment, outcome)
+
+    def _over(self, assignment: Assignment, outcome: Outcome) -> None:
         self._waiting.gone(assignment.run)
         self._ended(Settlement(assignment.run, assignment.started_at, outcome))
         self._start_next()
@@ -190,7 +201,7 @@ class Runner:
             is_ours = (run.id, run.fence) in ours
             if (waiting := self._marking.pop(id(run), None)) is None:
                 if not is_ours and (going := self._underway.of(run)) is not None:
-                    going.stop(Ending.RELEASED, _TAKEN_OVER)
+                    self._underway.stop(going, self._clock(), Ending.RELEASED, _TAKEN_OVER)
             elif is_ours and (now := self._clock()) < self._held_until:
                 self._begin(waiting, now, noted=True)
             else:
@@ -200,17 +211,37 @@ class Runner:
     def look(self) -> list[tuple[Claimed, datetime]]:
         """Stop what is past its deadline, and what must not outlive the lease if that is about to end.
 
-        Returns runs that have gone on for a blink and were not told of before.
+        What was stopped and does not heed it is left behind. Returns runs that have gone on for a blink and were not
+        told of before.
         """
         now = self._clock()
         begun = [(going.assignment.run, going.assignment.started_at) for going in self._underway.grow_old(now)]
         for going in self._underway.overdue(now):
-            going.stop(Ending.TIMED_OUT)
+            self._underway.stop(going, now, Ending.TIMED_OUT)
         if now >= self._held_until:
             for going in self._underway:
                 if going.assignment.spec.stops_when_cut_off:
-                    going.stop(Ending.RELEASED, "its worker was cut off from the database")
+                    self._underway.stop(going, now, Ending.RELEASED, "its worker was cut off from the database")
+        for going in self._underway.deaf(now, LAST_WORDS):
+            self._leave_behind(going)
         return begun
+
+    def cancel(self, runs: Container[int]) -> None:
+        """Have these stop that are under way: somebody has asked for it."""
+        now = self._clock()
+        for going in self._underway:
+            if going.assignment.run.id in runs:
+                self._underway.stop(going, now, Ending.CANCELLED, "cancelled on request")
+
+    def _leave_behind(self, going: Going) -> None:
+        """Its attempt is over, though it goes on: a coroutine that swallows its cancellation, or a thread.
+
+        Its place is free, and what it does from now on counts no more. Processes never come to this: they are killed.
+        """
+        log.warning("a handler does not stop: left behind", run=encode("run", going.assignment.run.id))
+        outcome = interrupted(going.assignment, going.stopped, self._chance)
+        self._underway.leave_behind(going)
+        self._over(going.assignment, outcome)
 
     def hand_back_waiting(self, which: Callable[[Claimed], bool] = lambda _: True) -> None:
         """Give up what has not begun, all of it or some."""
@@ -241,9 +272,11 @@ class Runner:
             await asyncio.wait_for(self._underway.idle.wait(), grace.total_seconds())
         except TimeoutError:
             for going in self._underway:
-                going.stop(Ending.RELEASED, "its worker had to end")
-            with suppress(TimeoutError):  # who does not heed it keeps its claim, which is taken back when we have left
+                self._underway.stop(going, self._clock(), Ending.RELEASED, "its worker had to end")
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._underway.idle.wait(), LAST_WORDS.total_seconds())
+            for going in list(self._underway):
+                self._leave_behind(going)
 
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""
@@ -252,4 +285,4 @@ class Runner:
             del self._marking[id(run)]
             self._waiting.gone(run)
         for going in self._underway:
-            going.stop(Ending.RELEASED, _TAKEN_OVER)
+            self._underway.stop(going, self._clock(), Ending.RELEASED, _TAKEN_OVER)

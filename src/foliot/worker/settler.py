@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import timedelta
 from operator import attrgetter
 from typing import Final
@@ -13,7 +13,7 @@ import structlog
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Ending
 from foliot.kit import telemetry
-from foliot.store.dispatch import Settlement
+from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.recovery import Refused, is_contended, is_gone
 from foliot.worker.port import Carrier
 
@@ -68,6 +68,10 @@ class Settler:
     def fences(self) -> list[int]:
         """Claims that are known here and may still stand."""
         return [*self._left, *self._over]
+
+    def ends_any(self, runs: Container[Claimed]) -> bool:
+        """Whether the end of one of these is about to be recorded."""
+        return any(each.run in runs for each in self._ended)
 
     def expect(self, fence: int, runs: int) -> None:
         """A claim is forgotten when all its runs have been settled."""

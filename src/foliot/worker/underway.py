@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import Final
 
 from foliot.domain.outcome import Ending
+from foliot.domain.spec import LONGEST_TIMEOUT
 from foliot.store.dispatch import Claimed
 from foliot.worker.executor import Assignment
 from foliot.worker.verdict import Stop
@@ -19,21 +20,17 @@ _BLINK: Final = BLINK.total_seconds()
 class Going:
     """One handler under way."""
 
-    __slots__ = ("assignment", "began", "noted", "stopped", "task")
+    __slots__ = ("assignment", "began", "first_began", "noted", "noticed", "stopped", "stopped_at", "task")
 
     def __init__(self, assignment: Assignment, task: "asyncio.Task[None]", began: float, *, noted: bool) -> None:
         self.assignment = assignment
         self.task = task
-        self.began = began
+        self.began = self.first_began = began
         self.noted = noted
         self.stopped: Stop | None = None
-
-    def stop(self, ending: Ending, why: str = "") -> None:
-        """Ask the handler to end. Once only: a second cancellation would break into its clean-up."""
-        if self.stopped is None:
-            self.stopped = Stop(ending, why)
-            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
-            asyncio.get_running_loop().call_soon(self.task.cancel)
+        self.stopped_at = float("inf")
+        self.noticed = False
+        """Whether the handler has asked, and knows that it is to end."""
 
 
 class Underway:
@@ -44,6 +41,9 @@ class Underway:
         # The same in order of their start: what began just now, and what has gone on for a blink, by its time-out.
         self._young: dict[int, Going] = {}
         self._old: dict[timedelta, dict[int, Going]] = {}
+        self.stopping: dict[int, Going] = {}
+        """Those that were told to end, in that order."""
+        self._left_behind: dict[int, Going] = {}
         self.idle = asyncio.Event()
         self.idle.set()
         self.busy = asyncio.Event()
@@ -67,6 +67,7 @@ class Underway:
     def remove(self, assignment: Assignment) -> None:
         name = id(assignment.run)
         del self._going[name]
+        self.stopping.pop(name, None)
         if self._young.pop(name, None) is None:
             old = self._old[assignment.spec.timeout]
             del old[name]
@@ -75,6 +76,39 @@ class Underway:
         if not self._going:
             self.idle.set()
             self.busy.clear()
+
+    def stop(self, going: Going, now: float, ending: Ending, why: str = "") -> None:
+        """Ask a handler to end. Once only: a second cancellation would break into its clean-up."""
+        if going.stopped is None:
+            going.stopped, going.stopped_at = Stop(ending, why), now
+            self.stopping[id(going.assignment.run)] = going
+            # Not at once: a task cancelled before its first step never takes it, and nobody would hear of its end.
+            asyncio.get_running_loop().call_soon(going.task.cancel)
+
+    def told_to_stop(self, run: Claimed) -> Going | None:
+        """This one if it is to end, also if it was left behind; none if it may go on."""
+        return self.stopping.get(id(run)) or self._left_behind.get(id(run))
+
+    def leave_behind(self, going: Going) -> None:
+        """It goes on, and is none of ours any more."""
+        name = id(going.assignment.run)
+        self.remove(going.assignment)
+        self._left_behind[name] = going
+        going.task.add_done_callback(lambda _: self._left_behind.pop(name, None))
+
+    def extend(self, assignment: Assignment, now: float) -> None:
+        """Begin the time of this one anew, unless it has had all that there is. Who has just begun needs no more."""
+        timeout, name = assignment.spec.timeout, id(assignment.run)
+        old = self._old.get(timeout, {})
+        going = old.get(name)
+        if going is not None and now + timeout.total_seconds() <= going.first_began + LONGEST_TIMEOUT.total_seconds():
+            going.began = now
+            old[name] = old.pop(name)  # in order of their start
+
+    def deaf(self, now: float, patience: timedelta) -> list[Going]:
+        """Those that were told to end longer ago, and have not."""
+        latest = now - patience.total_seconds()
+        return list(takewhile(lambda going: going.stopped_at <= latest, self.stopping.values()))
 
     def grow_old(self, now: float) -> list[Going]:
         """From now on, deadlines are looked at of those that have gone on for a blink; which of them were not noted."""

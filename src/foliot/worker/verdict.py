@@ -17,6 +17,11 @@ class Stop(NamedTuple):
     ending: Ending
     why: str = ""
 
+    @property
+    def reason(self) -> str:
+        """The same for people."""
+        return self.why or "its time is up"
+
 
 def not_done(assignment: Assignment, answer: Failure | Snoozed, stopped: Stop | None, chance: Chance) -> Outcome:
     """The handler came to its end and says that the run has not: it failed, or is to come back later."""
@@ -35,13 +40,16 @@ def not_done(assignment: Assignment, answer: Failure | Snoozed, stopped: Stop | 
             return Outcome.snoozed(delay, _storable(reason))
 
 
-def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance) -> Outcome:
-    """The handler was cancelled: by its worker if that has `stopped` it, else by its own hand."""
+def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance, said: str = "") -> Outcome:
+    """The handler was cancelled: by its worker if that has `stopped` it, else by its own hand; `said` it last."""
     match stopped:
         case Stop(ending=Ending.TIMED_OUT):
             limit = assignment.spec.timeout.total_seconds()
-            late = Failure(f"timed out after {limit:g} s", ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
+            error = f"timed out after {limit:g} s" + (f"\n{said}" if said else "")
+            late = Failure(error, ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
             return _judge(assignment, late, chance)
+        case Stop(ending=Ending.CANCELLED):
+            return Outcome.cancelled()
         case None:
             classes = classes_of(asyncio.CancelledError)
             return _judge(assignment, Failure("the handler cancelled itself", classes=classes), chance)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from foliot.domain.errors import InvalidField
+from foliot.domain.ids import encode
 from foliot.kit.clock import Steady, steady
 from foliot.kit.tasks import background
 from foliot.services.gateway.claims import Claims
@@ -13,10 +14,12 @@ from foliot.services.gateway.leases import Leases
 from foliot.services.gateway.membership import Bearer, Membership, worker_number
 from foliot.services.gateway.news import News
 from foliot.services.gateway.reaching import reaching
+from foliot.services.gateway.reporting import Reporting
 from foliot.services.gateway.settlements import Settlements, settling_of
 from foliot.services.gateway.taking import Gone, Taking
 from foliot.services.gateway.telling import Teller
 from foliot.store.database import Database
+from foliot.wire.reports import ReportAnswer, ReportBody
 from foliot.wire.work import (
     ClaimAnswer,
     ClaimBody,
@@ -45,6 +48,7 @@ class Gateway:
         self._settlements = Settlements(self._settle_line, hint)
         self._leases = Leases(self._lease_line, self._settle_line)
         self._news = News(self._lease_line, self._claims)
+        self._reporting = Reporting(self._settle_line)
 
     async def run(self) -> None:
         """Serve until cancelled. One task of this must run for calls to be answered."""
@@ -61,7 +65,7 @@ class Gateway:
         self._claims.wake()
 
     def hear(self) -> None:
-        """Something changed about workers or queues."""
+        """Something changed about workers, queues, or runs that workers hold."""
         self._news.hear()
 
     def dismiss(self) -> None:
@@ -83,7 +87,9 @@ class Gateway:
             if standing is None:
                 return HeartbeatAnswer(alive=False, lanes=lanes, lost=lost)
             astray = body.known is not None and standing.is_astray
-            return HeartbeatAnswer(True, lanes, lost, standing.draining, sorted(standing.paused), astray)
+            stop, recalled = ([encode("run", run) for run in told] for told in (standing.stop, standing.recalled))
+            paused = sorted(standing.paused)
+            return HeartbeatAnswer(True, lanes, lost, standing.draining, paused, astray, stop, recalled)
 
     async def claim(self, bearer: Bearer, body: ClaimBody, gone: Gone) -> ClaimAnswer:
         """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""
@@ -102,6 +108,13 @@ class Gateway:
             worker = worker_number(body.worker)
             await self._membership.check_owner(bearer, worker)
             return await self._settlements.settle(settling_of(worker, body))
+
+    async def report(self, bearer: Bearer, body: ReportBody) -> ReportAnswer:
+        """Keep what handlers tell of their work, and tell what was kept before."""
+        with reaching():
+            worker = worker_number(body.worker)
+            await self._membership.check_owner(bearer, worker)
+            return await self._reporting.report(worker, body)
 
     async def _settle_and_claim(self, worker: int, body: ClaimBody, ended: SettleBody, gone: Gone) -> ClaimAnswer:
         """Both at once. If one fails so does the call, to be repeated in parts: what was done is found again."""

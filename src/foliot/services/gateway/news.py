@@ -1,4 +1,4 @@
-"""Remote workers that wait for work are told when a heartbeat would learn something: a drain, a pause, its end."""
+"""Remote workers that wait for work are told when a heartbeat would learn something: a drain, a pause, a run's end."""
 
 import asyncio
 from contextlib import suppress
@@ -18,7 +18,7 @@ class News:
         self._paused: frozenset[int] | None = None
 
     def hear(self) -> None:
-        """Something changed about workers or queues."""
+        """Something changed about workers, queues, or runs that workers hold."""
         self._heard.set()
 
     async def run(self) -> None:
@@ -30,7 +30,10 @@ class News:
                 await self._tell()
 
     async def _tell(self) -> None:
-        """Those who are to leave; all, if it is about queues: which lanes they would ask for now is not known here."""
+        """Those who are to leave or to stop something; all, if it is about queues.
+
+        Which lanes they would ask for now is not known here.
+        """
         waiting = self._claims.workers
         changed, paused = await news_of(self._line, waiting)
         self._claims.tell(changed if paused == self._paused else waiting)

@@ -104,7 +104,9 @@ SELECT count(*) FROM written
 -- the claim covers it no more: a late writer cannot tell a retried run from the one it held. `delay` null with state 1
 -- hands the run back at once, unless its job was paused meanwhile (blocked) or cancelled (ended). The job is locked,
 -- because a gate that closes unseen would let the run start again. What was lost (5) killed its own process, running
--- alone: it uses up no retry, but the third time it is quarantined (domain/suspicion.py). Tied runs as in `settle`.
+-- alone: it uses up no retry, but the third time it is quarantined (domain/suspicion.py). What was asked to stop ends here,
+-- whatever its worker asks for: how the attempt ended is told as it was, and cancelled (4) if it was handed back. Tied runs
+-- as in `settle`.
 WITH held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
 ), ours AS MATERIALIZED (
@@ -118,12 +120,13 @@ WITH held AS MATERIALIZED (
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
-    SELECT *, CASE WHEN gate = 2 AND asked IN (0, 1) THEN 6 WHEN gate = 1 AND asked = 1 THEN 2
+    SELECT *, CASE WHEN cancel_asked IS NOT NULL AND asked <> 4 THEN 6
+                   WHEN gate = 2 AND asked IN (0, 1) THEN 6 WHEN gate = 1 AND asked = 1 THEN 2
                    WHEN ending = 5 AND coalesce(crashes, 0) + 1 >= 3 THEN 5 ELSE asked END
               AS next_state
       FROM ours
 ), kept AS (
-    UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
+    UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL, recall = NULL,
                    attempt = run.attempt + CASE WHEN covered.ending IN (7, 8) THEN 0 ELSE 1 END,
                    deaths = run.deaths + CASE WHEN covered.ending = 5 THEN 1 ELSE 0 END,
                    crashes = CASE WHEN covered.ending = 5 THEN coalesce(run.crashes, 0) + 1 ELSE run.crashes END,
@@ -148,9 +151,11 @@ WITH held AS MATERIALIZED (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
                          ending, state, error, target, error_class)
     SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, claim, tenant, spec,
-           attempt + CASE WHEN ending = 8 THEN 0 ELSE 1 END,
-           CASE WHEN ending = 8 AND began IS NULL THEN 0 ELSE ending END, next_state,
-           coalesce(error, CASE WHEN next_state = 6 AND gate = 2 THEN 'the job was cancelled' END), target, error_class
+           attempt + CASE WHEN ending = 8 AND (began IS NULL OR cancel_asked IS NULL) THEN 0 ELSE 1 END,
+           CASE WHEN ending <> 8 THEN ending WHEN began IS NULL THEN 0 WHEN cancel_asked IS NOT NULL THEN 4 ELSE 8 END,
+           next_state,
+           coalesce(error, CASE WHEN next_state <> 6 THEN NULL WHEN gate = 2 THEN 'the job was cancelled'
+                                WHEN cancel_asked IS NOT NULL THEN 'cancelled on request' END), target, error_class
       FROM covered WHERE ending <> 8 OR began IS NOT NULL OR next_state = 6
 )
 SELECT count(*) FROM covered
@@ -158,11 +163,12 @@ SELECT count(*) FROM covered
 -- :name settled
 -- Which of these attempts are on record as ours? Asked when a settle covered fewer than it was given, or its reply was
 -- lost: a row we wrote means settled, none means the lease was lost. What the reaper wrote in our name has another
--- ending (5 lost, 6 unknown) than we gave, and is not ours. What is handed back unbegun (8) is on record as 0, if at all.
+-- ending (5 lost, 6 unknown) than we gave, and is not ours. What is handed back (8) unbegun is on record as 0, if at all,
+-- and what was asked to stop as cancelled (4).
 SELECT x.run, x.fence
   FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::smallint[]) AS x(run, fence, tenant, ending)
   JOIN history ON history.tenant = x.tenant AND history.run = x.run AND history.fence = x.fence
-              AND history.worker = $1 AND (history.ending = x.ending OR (x.ending = 8 AND history.ending = 0))
+              AND history.worker = $1 AND (history.ending = x.ending OR (x.ending = 8 AND history.ending IN (0, 4)))
 
 -- :name keep_late_results
 -- What a worker says of runs that it has lost: for people, without effect on the run. Said again, it changes nothing.

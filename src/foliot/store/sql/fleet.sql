@@ -5,9 +5,11 @@ ON CONFLICT (id) DO NOTHING
 
 -- :name beat
 -- Death is a state that no heartbeat undoes. The answer says what else the worker must know: whether somebody drains it,
--- and which of its lanes are paused.
+-- which of its lanes are paused, and which of its runs are to stop or to be handed back.
 UPDATE worker SET seen_at = clock_timestamp(), running = $2, rate = $3 WHERE id = $1 AND state IN (0, 1)
-RETURNING state, ARRAY(SELECT lane FROM paused_lane WHERE lane = ANY (worker.lanes)) AS paused
+RETURNING state, ARRAY(SELECT lane FROM paused_lane WHERE lane = ANY (worker.lanes)) AS paused,
+          ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NOT NULL) AS stop,
+          ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NULL) AS recalled
 
 -- :name leave
 UPDATE worker SET state = 2 WHERE id = $1
@@ -35,7 +37,8 @@ SELECT claim.id, ARRAY(SELECT run.id FROM unnest(claim.runs) AS held(run) JOIN r
 -- marked (deaths = -1): one of them may have killed the worker before it could be noted (domain/suspicion.py). An
 -- at-most-once run that had started is not run again: how it ended is unknown.
 -- fence = the reaped claim, so that a late settle of it finds nothing. Runs of a job that was paused meanwhile come back
--- blocked, those of a cancelled one end; the job is locked, as in `conclude`. $3: the tied runs whose lines are locked.
+-- blocked, those of a cancelled one end, and so does whatever was asked to stop; the job is locked, as in `conclude`.
+-- $3: the tied runs whose lines are locked.
 WITH orphan AS MATERIALIZED (
     SELECT claim.id, claim.worker, claim.runs FROM claim
      WHERE NOT EXISTS (SELECT FROM worker WHERE worker.id = claim.worker AND worker.state IN (0, 1))
@@ -52,12 +55,12 @@ WITH orphan AS MATERIALIZED (
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
-    SELECT *, CASE WHEN began = 1 AND once THEN 7
+    SELECT *, CASE WHEN cancel_asked IS NOT NULL THEN 6 WHEN began = 1 AND once THEN 7
                    WHEN began = 1 AND greatest(deaths, 0) + 1 >= $1 THEN 5 WHEN gate = 2 THEN 6 WHEN gate = 1 THEN 2 ELSE 1 END
               AS next_state
       FROM ours
 ), kept AS (
-    UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL,
+    UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL, recall = NULL,
                    attempt = run.attempt + covered.began, rank = lane.v + 1,
                    deaths = CASE WHEN covered.began = 1 THEN greatest(run.deaths, 0) + 1
                                  WHEN run.deaths = 0 THEN -1 ELSE run.deaths END
@@ -81,7 +84,8 @@ WITH orphan AS MATERIALIZED (
     SELECT id, job, scheduled_at, due_at, started_at, clock_timestamp(), worker, claim, tenant, spec, attempt + began,
            CASE WHEN next_state = 7 THEN 6 WHEN began = 1 THEN 5 ELSE 0 END, next_state,
            CASE WHEN next_state = 7 THEN 'the worker was lost while running it: delivered at most once, it is not run again'
-                WHEN began = 1 THEN 'the worker died while running this attempt' ELSE 'the job was cancelled' END,
+                WHEN began = 1 THEN 'the worker died while running this attempt'
+                WHEN gate = 2 THEN 'the job was cancelled' ELSE 'cancelled on request' END,
            target, CASE WHEN began = 1 THEN 'lost' END
       FROM covered WHERE began = 1 OR next_state = 6
 ), forgotten AS (

@@ -118,11 +118,14 @@ UPDATE worker SET seen_at = clock_timestamp(),
                   rate = CASE WHEN tells THEN ($5::real[])[first:last] ELSE rate END
   FROM alive WHERE worker.id = alive.id
 RETURNING worker.id, worker.state, ARRAY(SELECT lane FROM paused WHERE lane = ANY (worker.lanes)) AS paused,
-          EXISTS (SELECT FROM claim WHERE claim.worker = worker.id AND claim.id <> ALL (alive.known)) AS is_astray
+          EXISTS (SELECT FROM claim WHERE claim.worker = worker.id AND claim.id <> ALL (alive.known)) AS is_astray,
+          ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NOT NULL) AS stop,
+          ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NULL) AS recalled
 
 -- :name news_of
--- Who of these does not simply go on, and which lanes are paused.
-SELECT ARRAY(SELECT id FROM worker WHERE id = ANY ($1::bigint[]) AND state <> 0) AS changed,
+-- Who of these does not simply go on, or holds a run that does not, and which lanes are paused.
+SELECT ARRAY(SELECT id FROM worker WHERE id = ANY ($1::bigint[]) AND state <> 0
+             UNION SELECT recall FROM run WHERE recall = ANY ($1::bigint[])) AS changed,
        ARRAY(SELECT lane FROM paused_lane) AS paused
 
 -- :name introduce_workers

@@ -50,16 +50,17 @@ UPDATE job SET schedule = x.schedule, paused_at = CASE WHEN gate = 1 THEN $3::ti
   FROM unnest($1::bigint[], $2::bigint[]) AS x(job, schedule) WHERE job.id = x.job
 
 -- :name find_job
-SELECT * FROM job_view WHERE tenant = $1 AND id = $2
+SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view WHERE tenant = $1 AND id = $2
 
 -- :name find_jobs
-SELECT * FROM job_view WHERE tenant = $1 AND id = ANY ($2::bigint[]) ORDER BY id
+SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
+ WHERE tenant = $1 AND id = ANY ($2::bigint[]) ORDER BY id
 
 -- :name find_job_by_key
 SELECT id FROM job WHERE tenant = $1 AND key = $2
 
 -- :name list_jobs
-SELECT * FROM job_view
+SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
  WHERE tenant = $1 AND id < $2
    AND ($3::text IS NULL OR status = $3) AND ($4::text IS NULL OR name = $4)
    AND ($5::jsonb IS NULL OR labels @> $5) AND ($6::smallint IS NULL OR kind = $6)

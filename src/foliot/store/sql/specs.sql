@@ -21,4 +21,6 @@ ON CONFLICT (queue, labels, handler_group) DO NOTHING
 SELECT id, queue FROM lane WHERE queue = ANY ($1::text[]) AND labels = '' AND handler_group = ANY ($2::text[]) ORDER BY id
 
 -- :name fetch_specs
-SELECT id, lane, body FROM spec WHERE id = ANY ($1::int[])
+-- With the tenant's name: by it operators say who may run what.
+SELECT spec.id, spec.lane, spec.body, tenant.name AS tenant
+  FROM spec JOIN tenant ON tenant.id = spec.tenant WHERE spec.id = ANY ($1::int[])

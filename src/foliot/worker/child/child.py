@@ -12,7 +12,12 @@ from foliot.worker.child.kin import send
 
 
 class CannotStart(FoliotError):  # noqa: N818 - reads aloud
-    """A child could not be started."""
+    """A child could not be started: `errno` says why, if the system did, and `part` what of its rules is to blame."""
+
+    def __init__(self, message: str, errno: int = 0, part: str = "") -> None:
+        super().__init__(message)
+        self.errno = errno
+        self.part = part
 
 
 class Child(asyncio.Protocol):
@@ -39,7 +44,7 @@ class Child(asyncio.Protocol):
         return await asyncio.shield(self.over)
 
     def stop(self, grace: timedelta) -> None:
-        """SIGTERM for its process group now; SIGKILL for it and all its descendants after the grace."""
+        """SIGTERM for it and all its descendants now, SIGKILL after the grace."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(f"stop {grace.total_seconds():.3f}\n".encode())
 
@@ -55,16 +60,16 @@ class Child(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._said = (self._said + data).split(b"\n")
         for line in lines:
-            word, _, number = line.partition(b" ")
+            word, number, *part = [*line.decode().split(" ", 2), ""]
             match word:
-                case b"started":
+                case "started":
                     self.pid = int(number)
                     _resolve(self.started)
-                case b"failed":
-                    self._fail(f"it could not be started: {os.strerror(int(number))}")
-                case b"lapsed":
+                case "failed":
+                    self._fail(_refused(int(number), part[0]))
+                case "lapsed":
                     self._lapsed = True
-                case b"ended":
+                case "ended":
                     self._fate = Fate(int(number), self._lapsed)
                 case _:
                     raise ValueError(f"a guard says {line!r}, which means nothing here")
@@ -73,14 +78,19 @@ class Child(asyncio.Protocol):
         self._siblings.discard(self)
         if self._fate is None and self.pid:
             send(-self.pid, signal.SIGKILL)  # the guard was killed, or hung up on: what is left of the group must go
-        self._fail("its guard ended before it began")
+        self._fail(CannotStart("its guard ended before it began"))
         if not self.over.done():
             self.over.set_result(self._fate or Fate(None, self._lapsed))
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, error: CannotStart) -> None:
         if not self.started.done():
-            self.started.set_exception(CannotStart(why))
+            self.started.set_exception(error)
             self.started.exception()  # whoever waits hears it; if nobody does, that is no news
+
+
+def _refused(errno: int, part: str) -> CannotStart:
+    what = f"{part}: " if part else ""
+    return CannotStart(f"it could not be started: {what}{os.strerror(errno)}", errno, part)
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:

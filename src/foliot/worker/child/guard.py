@@ -9,7 +9,8 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-from foliot.worker.child.kin import adopt_orphans, buried, descendants, send, wake_on_child
+from foliot.worker.child.kernel import adopt_orphans
+from foliot.worker.child.kin import buried, descendants, group_of, send, wake_on_child
 from foliot.worker.child.launch import launch
 
 # As kit.clock has it: the one that goes on while we are stopped, and while the machine sleeps.
@@ -18,11 +19,15 @@ _LOOK: Final = 1_000
 """Milliseconds between two looks at the clock, at most: a timer stands still while the machine sleeps."""
 
 
+_LAST_DEED: Final = 10.0
+"""Seconds that what is to be done last may take."""
+
+
 class Guard:
     """One child and all its descendants.
 
-    Says `started PID` or `failed ERRNO`, then perhaps `lapsed`, and at the end, when nobody is left, `ended STATUS`: a
-    line each. Is told `stop SECONDS`.
+    Says `started PID` or `failed ERRNO PART`, then perhaps `lapsed`, and at the end, when nobody is left,
+    `ended STATUS`: a line each. Is told `stop SECONDS`.
     """
 
     def __init__(self, control: socket.socket, page: mmap.mmap, lease: int) -> None:
@@ -38,16 +43,19 @@ class Guard:
         """Start what was ordered; return when it and everybody it left behind are gone."""
         adopt_orphans()
         wake = wake_on_child()
-        self._child, error = launch(order, descriptors)
+        launched = launch(order, descriptors)
+        self._child = launched.pid
         for each in descriptors:
             os.close(each)
-        if error:
-            self._say(f"failed {error}")
+        if launched.trouble:
+            self._say(f"failed {launched.trouble}")
             return
         self._say(f"started {self._child}")
         self._watch(wake)
         self._end_all()
-        self._say(f"ended {self._status}")
+        if order["last"] and self._status is not None and os.WIFSIGNALED(self._status):
+            self._do_last(order["last"], order["environment"])
+        self._say(f"ended {launched.status(self._status or 0)}")
 
     def _watch(self, wake: int) -> None:
         poll = select.poll()
@@ -78,13 +86,15 @@ class Guard:
                 self._status = status
 
     def _listen(self) -> None:
-        """`stop SECONDS`: SIGTERM for the child's group now, the end in so many. Without a supervisor: the end now."""
+        """`stop SECONDS`: SIGTERM for everybody now, the end in so many. Without a supervisor: the end now."""
         said = self._control.recv(1_024)
         *lines, self._asked = (self._asked + said).split(b"\n")
         for line in lines:
             self._kill_at = min(self._kill_at, time.clock_gettime(_CLOCK) + float(line.removeprefix(b"stop ")))
-            send(-self._child, signal.SIGTERM)
-            send(-self._child, signal.SIGCONT)  # who is stopped hears nothing else
+            # The group at once, which misses nobody who is just being born in it; then whoever has left it.
+            for each in (-self._child, *(pid for pid in descendants() if group_of(pid) != self._child)):
+                send(each, signal.SIGTERM)
+                send(each, signal.SIGCONT)  # who is stopped hears nothing else
         if not said:
             self._kill_at = 0.0
 
@@ -97,6 +107,23 @@ class Guard:
                 for pid in descendants():
                     send(pid, signal.SIGKILL)
                 time.sleep(0.001)
+
+    def _do_last(self, argv: list[str], environment: dict[str, str]) -> None:
+        """What the child did somewhere else, it cannot undo any more: we do it, though nobody supervises us."""
+        pid = os.fork()
+        if not pid:
+            try:
+                os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+                for _ in range(3):
+                    os.open(os.devnull, os.O_RDWR)
+                os.execvpe(argv[0], argv, environment)  # noqa: S606 - no shell
+            finally:
+                os._exit(127)
+        until = time.clock_gettime(_CLOCK) + _LAST_DEED
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.clock_gettime(_CLOCK) >= until:
+                send(pid, signal.SIGKILL)
+            time.sleep(0.005)
 
     def _say(self, line: str) -> None:
         with suppress(OSError):  # nobody listens any more

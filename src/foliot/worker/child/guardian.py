@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from foliot.worker.child.guard import Guard
-from foliot.worker.child.kin import adopt_orphans, buried, descendants, send, wake_on_child
+from foliot.worker.child.kernel import adopt_orphans, be_readable
+from foliot.worker.child.kin import buried, descendants, send, wake_on_child
 from foliot.worker.child.launch import DEAF_TO, LENGTH
 
 
@@ -25,7 +26,9 @@ def main() -> None:
     for number in DEAF_TO:
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
-    requests, page = map(int, sys.argv[1:])
+    requests, page, secretive = map(int, sys.argv[1:])
+    if secretive:
+        be_readable(False)
     Guardian(socket.socket(fileno=requests), mmap.mmap(page, mmap.PAGESIZE)).serve()
 
 

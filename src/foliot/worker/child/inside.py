@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor as Threads
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
@@ -20,8 +21,11 @@ from foliot.domain.outcome import Failure
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import start_logging
 from foliot.sdk.apps import load_app
+from foliot.sdk.desk import NOBODY, Desk
 from foliot.sdk.worker import Worker
-from foliot.worker.child.answer import CHANNEL, Answer, pack_answer, unpack_assignment
+from foliot.worker.child.answer import CHANNEL, Answer, unpack_assignment
+from foliot.worker.child.desk import ChildDesk
+from foliot.worker.child.kernel import be_readable
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.functions import function_executors, is_coroutine_function
 
@@ -36,7 +40,10 @@ class Stopped(BaseException):
 def main(reference: str) -> None:
     channel = socket.socket(fileno=CHANNEL)
     channel.set_inheritable(False)
+    desk = ChildDesk(channel)
     settings = Settings.read(os.environ)
+    if settings.commands_same_user:
+        be_readable(False)
     start_logging(process="worker", level=settings.log_level, json=settings.log_json)
     faulthandler.enable()
     if path := os.environ.pop(PATH, ""):
@@ -45,14 +52,15 @@ def main(reference: str) -> None:
     try:
         app = load_app(reference)
     except BaseException:  # noqa: BLE001 - whatever an application's import comes to, people want to read it
-        _answer(channel, Failure(f"{reference} cannot be imported in a process of its own:\n{traceback.format_exc()}"))
-        _read(channel)  # whoever hangs up first must not be the one with something to say
+        desk.answer(Failure(f"{reference} cannot be imported in a process of its own:\n{traceback.format_exc()}"))
+        desk.assignment()  # whoever hangs up first must not be the one with something to say
         return
-    if assigned := _read(channel):
-        _answer(channel, carry_out(app, unpack_assignment(assigned)))
+    if assigned := desk.assignment():
+        desk.listen()
+        desk.answer(carry_out(app, unpack_assignment(assigned), desk))
 
 
-def carry_out(app: Worker, assignment: Assignment) -> Answer:
+def carry_out(app: Worker, assignment: Assignment, desk: Desk = NOBODY) -> Answer:
     name = assignment.spec.handler.label
     task = app.tasks.get(name)
     if task is None:
@@ -60,22 +68,27 @@ def carry_out(app: Worker, assignment: Assignment) -> Answer:
             f"{name!r} is not registered when the application is imported by itself (register it at import, not later)"
         )
     main_thread = MainThread()
-    execute = function_executors({name: task.function}, main_thread)[name]
+    execute = function_executors({name: task.function}, main_thread, desk=desk)[name]
     if is_coroutine_function(task.function):
-        return uvloop.run(_on_loop(execute, assignment))
+        return uvloop.run(_on_loop(execute, assignment, desk))
     # A plain function has the main thread for itself, as in any script: signals, and loops of its own, work there.
     answers: list[Answer] = []
     loop = Thread(target=lambda: answers.append(main_thread.served(lambda: uvloop.run(_await(execute, assignment)))))
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, partial(_stop, desk))
     loop.start()
     main_thread.serve()
     loop.join()
     return answers[0]
 
 
-async def _on_loop(execute: Executor, assignment: Assignment) -> Answer:
+async def _on_loop(execute: Executor, assignment: Assignment, desk: Desk) -> Answer:
     attempt = asyncio.ensure_future(execute(assignment))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, attempt.cancel)
+
+    def stop() -> None:
+        desk.stop()
+        attempt.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     try:
         return await attempt
     except asyncio.CancelledError:  # by our supervisor, which does not listen any more, or by itself
@@ -86,7 +99,8 @@ async def _await(execute: Executor, assignment: Assignment) -> Answer:
     return await execute(assignment)
 
 
-def _stop(*_: object) -> None:
+def _stop(desk: Desk, *_: object) -> None:
+    desk.stop()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: a second one would break into the clean-up
     raise Stopped
 
@@ -121,19 +135,6 @@ class MainThread(Threads):
                 for _ in range(own):
                     frames = frames.tb_next if frames is not None else None
                 future.set_exception(error.with_traceback(frames))
-
-
-def _read(channel: socket.socket) -> bytes:
-    """All that is said, to its end; nothing if the supervisor hangs up."""
-    parts = []
-    while part := channel.recv(65_536):
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _answer(channel: socket.socket, answer: Answer) -> None:
-    channel.sendall(pack_answer(answer))
-    channel.shutdown(socket.SHUT_WR)
 
 
 if __name__ == "__main__":

@@ -1,34 +1,18 @@
 """Who descends from this process, and who of them has ended. Standard library only: the guardian imports it."""
 
-import ctypes
 import os
 import signal
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import Final
 
-_PDEATHSIG: Final = 1
-_SUBREAPER: Final = 36
-
-
-def adopt_orphans() -> None:
-    """Become a *subreaper*: whom our descendants leave behind, double-forked or in a session of their own, is ours.
-
-    Only on Linux; elsewhere they are nobody's, and only process groups can be killed.
-    """
-    _prctl(_SUBREAPER, 1)
+from foliot.worker.child.kernel import die_with_parent
 
 
 def die_with(parent: int) -> bool:
     """Have the kernel kill us when our parent dies (on Linux); false if it is dead already."""
-    _prctl(_PDEATHSIG, signal.SIGKILL)
+    die_with_parent(signal.SIGKILL)
     return os.getppid() == parent
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def wake_on_child() -> int:
@@ -62,6 +46,14 @@ def descendants(spared: Collection[int] = ()) -> list[int]:
         new = [pid for parent in new for pid in children.get(parent, ()) if pid not in spared]
         found += new
     return found
+
+
+def group_of(pid: int) -> int:
+    """Its process group; its own number if it is gone."""
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return pid
 
 
 def send(pid: int, number: int) -> None:

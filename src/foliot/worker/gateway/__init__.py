@@ -5,16 +5,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Final
 
 import aiohttp
+import msgspec
 
-from foliot.domain.ids import decode, encode
+from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.spec import Spec
 from foliot.kit.settings import Access
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
+from foliot.store.reports import Report
 from foliot.store.specs import StoredSpec
+from foliot.wire.reports import ReportAnswer, ReportBody, Wanted
 from foliot.wire.work import (
     LONGEST_WAIT,
     Begun,
@@ -28,10 +32,13 @@ from foliot.wire.work import (
     SettleBody,
 )
 from foliot.worker.gateway.calls import BEAT_PATIENCE, PATIENCE, Calls, Unknown, open_gateway_session
-from foliot.worker.gateway.columns import claimed, in_columns, in_full, key
+from foliot.worker.gateway.columns import claimed, in_columns, in_full, key, told_of
 from foliot.worker.gateway.together import Together
 
 __all__ = ["HttpCarrier", "open_gateway_session"]
+
+_REPORTS_AT_ONCE: Final = 100
+"""Each may be of a quarter of a megabyte."""
 
 
 class HttpCarrier:
@@ -148,6 +155,19 @@ class HttpCarrier:
         answer = await self._beat(Heartbeat(self._worker, started=started))
         return {(run.id, run.fence) for run, _ in begun} - {*map(key, answer.lost)}
 
+    async def report(self, reports: Sequence[Report]) -> set[tuple[int, int]]:
+        lost: set[tuple[int, int]] = set()
+        for first in range(0, len(reports), _REPORTS_AT_ONCE):
+            told = [told_of(each) for each in reports[first : first + _REPORTS_AT_ONCE]]
+            answer = await self._post("report", ReportBody(self._worker, told), ReportAnswer)
+            lost |= {*map(key, answer.lost)}
+        return {(each.run, each.fence) for each in reports} - lost
+
+    async def last_checkpoint(self, run: Claimed) -> bytes | None:
+        wanted = Wanted(encode("run", run.id), run.fence)
+        answer = await self._post("report", ReportBody(self._worker, wanted=wanted), ReportAnswer)
+        return None if answer.checkpoint is msgspec.UNSET else bytes(answer.checkpoint)
+
     async def forget(self, fences: Sequence[int]) -> None:
         """Most went with the settlement of their last runs."""
         left = [fence for fence in fences if fence not in self._forgotten]
@@ -174,7 +194,10 @@ class HttpCarrier:
         if paused != self._paused:
             self._paused = paused
             self._hang_up()  # a claim that waits asks for the lanes that were open when it began
-        return Standing(answer.draining, paused) if answer.alive else None
+        if not answer.alive:
+            return None
+        stop, recalled = (frozenset(decode_all("run", told)) for told in (answer.stop, answer.recalled))
+        return Standing(answer.draining, paused, answer.astray, stop, recalled)
 
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:  # noqa: ARG002
         """Claims wait at the gateway, which listens: for work, and for news."""
@@ -197,7 +220,9 @@ class HttpCarrier:
     def _took(self, answer: ClaimAnswer) -> list[Claimed]:
         runs = answer.runs
         # What an answer tells is asked for right after it, and no later.
-        self._specs = {told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body))) for told in answer.specs}
+        self._specs = {
+            told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body)), told.tenant) for told in answer.specs
+        }
         self._names = {decode("job", job): name for job, name in answer.names.items()}
         for fence, count in Counter(runs.fence).items():
             self._left[fence] = count

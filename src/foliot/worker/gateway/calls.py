@@ -45,7 +45,7 @@ class Calls:
     def __init__(self, session: aiohttp.ClientSession, access: Access) -> None:
         self._session = session
         self._url = access.url
-        self._paths = {name: URL(f"{access.url}/v1/work/{name}") for name in ("claim", "heartbeat", "settle")}
+        self._paths = {name: URL(f"{access.url}/v1/work/{name}") for name in ("claim", "heartbeat", "settle", "report")}
         self._headers = {"Authorization": f"Bearer {access.key}", "Content-Type": "application/json"}
 
     async def post(self, name: str, body: Any, kind: type[_Answer], patience: float = PATIENCE) -> _Answer:

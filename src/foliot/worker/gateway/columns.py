@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from foliot.domain.ids import decode, decode_all, encode
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.reports import Report
+from foliot.wire.reports import Told, ToldProgress
 from foliot.wire.work import Ended, RunColumns, RunRef, Succeeded
 
 
@@ -55,6 +59,13 @@ def in_full(settlement: Settlement) -> Ended:
         started_at=settlement.started_at,
         outcome=settlement.outcome,
     )
+
+
+def told_of(report: Report) -> Told:
+    said = report.progress
+    progress = None if said is None else ToldProgress(report.at, said.fraction, said.done, said.total, said.message)
+    checkpoint = msgspec.UNSET if report.state is None else msgspec.Raw(report.state)
+    return Told(encode("run", report.run), report.fence, progress, checkpoint)
 
 
 def key(ref: RunRef) -> tuple[int, int]:

@@ -1,0 +1,34 @@
+"""Cancelling single runs, whatever they are doing."""
+
+from collections.abc import Callable
+from typing import Final
+
+from foliot.kit.signals import READY
+from foliot.store.database import Database, Line
+from foliot.store.outbox import send_out
+from foliot.store.specs import SpecBook
+from foliot.store.stopping import is_in_outbox, stop
+
+_WHY: Final = "cancelled on request"
+
+
+class Canceller:
+    def __init__(self, database: Database, specs: SpecBook, hint: Callable[[str], None]) -> None:
+        self._database = database
+        self._specs = specs
+        self._hint = hint
+
+    async def cancel(self, run: int) -> None:
+        """End a run that waits; ask for the end of one that a worker holds; leave alone what has ended.
+
+        May be repeated: the first call counts. Who won, this call, a success or another end, is seen from the run.
+        """
+        async with self._database.connection() as connection:
+            if await is_in_outbox(connection, run):
+                await send_out(Line.over(connection), self._specs)
+            async with connection.transaction():
+                stopped = await stop(connection, [run], _WHY)
+        for channel in stopped.channels:
+            self._hint(channel)
+        if stopped.lanes:
+            self._hint(READY)

@@ -1,0 +1,1 @@
+"""Commands: programs that a worker runs for tenants, as if each were hostile."""

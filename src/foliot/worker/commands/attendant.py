@@ -1,0 +1,142 @@
+"""Sees one attempt through that runs in a guarded process: what it is given, what it writes, how it ends."""
+
+import asyncio
+import fcntl
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import NamedTuple
+
+import structlog
+
+from foliot.domain.ids import encode
+from foliot.domain.redaction import Redaction
+from foliot.worker.alone import GRACE
+from foliot.worker.child.answer import Answer
+from foliot.worker.child.child import CannotStart, Child
+from foliot.worker.child.fate import Fate
+from foliot.worker.child.nursery import Command, Nursery
+from foliot.worker.commands.output import Tail, open_tail
+from foliot.worker.commands.verdict import error_of, how, not_started, verdict
+from foliot.worker.executor import Assignment
+
+log = structlog.get_logger("worker")
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it wrote. Secrets are hidden already."""
+
+    assignment: Assignment
+    how: str
+    stdout: str
+    stderr: str
+    cut: int
+    """Bytes of both that were not kept."""
+
+
+Told = Callable[[Ended], None]
+
+
+def write_to_log(ended: Ended) -> None:
+    """What was written goes to the worker's own log, the end of it."""
+    said = log.bind(run=encode("run", ended.assignment.run.id), attempt=ended.assignment.run.attempt + 1)
+    shown = {name: text[-1_000:] for name, text in (("stdout", ended.stdout), ("stderr", ended.stderr)) if text}
+    said.info("the command " + ended.how, **shown, **({"cut_bytes": ended.cut} if ended.cut else {}))
+
+
+class Attendant:
+    """Secrets that `redaction` knows are in nothing that is kept; `told` hears of every end."""
+
+    def __init__(self, nursery: Nursery, redaction: Redaction | None = None, told: Told = write_to_log) -> None:
+        self._nursery = nursery
+        self._redaction = redaction or Redaction()
+        self._told = told
+
+    async def run(self, assignment: Assignment, command: Command) -> Answer:
+        """When this returns, or is cancelled, nobody whom it started is left. Its payload is its standard input."""
+        (out, stdout), (err, stderr) = await open_tail(), await open_tail()
+        try:
+            try:
+                with _holding(assignment.run.payload) as stdin:
+                    command = command._replace(descriptors={0: stdin, 1: stdout, 2: stderr})
+                    child = await self._start(command)
+            finally:
+                os.close(stdout)
+                os.close(stderr)
+            return self._judge(await self._end(assignment, child, out, err), out, err)
+        except CannotStart as error:
+            return not_started(command.argv[0], error)
+        finally:
+            out.close()
+            err.close()
+
+    async def _start(self, command: Command) -> Child:
+        """Whoever gives up while it starts waits until it can be ended."""
+        starting = asyncio.ensure_future(self._nursery.start(command))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(CannotStart):
+                child = await starting
+                child.stop(timedelta(0))
+                await child.ended()
+            raise
+
+    async def _end(self, assignment: Assignment, child: Child, out: Tail, err: Tail) -> Fate:
+        try:
+            fate = await _drained(child, out, err)
+        except asyncio.CancelledError:
+            child.stop(GRACE)
+            self._tell(assignment, await _drained(child, out, err), out, err)
+            raise asyncio.CancelledError(self._last_words(out, err)) from None
+        finally:
+            if not child.is_over:
+                child.abandon()
+        self._tell(assignment, fate, out, err)
+        return fate
+
+    def _tell(self, assignment: Assignment, fate: Fate, out: Tail, err: Tail) -> None:
+        hide = self._redaction.hide
+        self._told(Ended(assignment, how(fate), hide(out.text), hide(err.text), out.cut + err.cut))
+
+    def _judge(self, fate: Fate, out: Tail, err: Tail) -> Answer:
+        tail = _telling(out, err)
+        return verdict(fate, self._redaction.hide(tail.text), tail.cut)
+
+    def _last_words(self, out: Tail, err: Tail) -> str:
+        """For who wants to know what it was about when its time was up."""
+        tail = _telling(out, err)
+        return error_of("", self._redaction.hide(tail.text), tail.cut)
+
+
+def _telling(out: Tail, err: Tail) -> Tail:
+    return err if err.text.strip() else out
+
+
+async def _drained(child: Child, out: Tail, err: Tail) -> Fate:
+    fate = await child.ended()
+    if fate.status is not None:  # everybody is gone who could hold them open
+        await asyncio.wait([out.ended, err.ended])
+    return fate
+
+
+@contextmanager
+def _holding(payload: bytes) -> Iterator[int]:
+    """A descriptor from which the payload can be read, and nothing else be done."""
+    if sys.platform != "linux":
+        with tempfile.TemporaryFile() as file:
+            file.write(payload)
+            file.seek(0)
+            yield file.fileno()
+        return
+    held = os.memfd_create("payload", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.write(held, payload)
+        os.lseek(held, 0, os.SEEK_SET)
+        fcntl.fcntl(held, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        yield held
+    finally:
+        os.close(held)

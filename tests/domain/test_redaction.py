@@ -1,0 +1,34 @@
+"""Secrets are hidden in every form in which they are likely to be written."""
+
+import base64
+import json
+from urllib.parse import quote
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foliot.domain.redaction import HIDDEN, Redaction
+
+SECRETS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=8, max_size=40)
+AROUND = st.binary(max_size=5)
+
+
+@settings(max_examples=30)
+@given(SECRETS, AROUND, AROUND)
+def test_a_secret_is_hidden_as_it_is_in_addresses_in_json_and_in_base64(secret: str, before: bytes, after: bytes):
+    redaction = Redaction([secret])
+    for written in (secret, quote(secret, safe=""), json.dumps(secret, ensure_ascii=False)[1:-1]):
+        assert secret not in redaction.hide(f"a {written} b").replace(HIDDEN, "")
+        assert redaction.hide(f"<{written}>") == f"<{HIDDEN}>"
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        assert HIDDEN in redaction.hide(encode(before + secret.encode() + after).decode())
+
+
+@given(st.text())
+def test_what_is_no_secret_is_left_alone(text: str):
+    assert Redaction().hide(text) == text
+    assert Redaction(["", "short"]).hide(text) == text
+
+
+def test_the_longer_of_two_secrets_goes_first():
+    assert Redaction(["password", "password-and-more"]).hide("password-and-more") == HIDDEN
