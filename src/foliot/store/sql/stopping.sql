@@ -1,6 +1,3 @@
--- :name tied_among
-SELECT id FROM run WHERE id = ANY ($1::bigint[]) AND tied
-
 -- :name end_waiting_timers
 -- Before `end_waiting_runs`, in a statement of its own: what promote took meanwhile is a run by then.
 WITH untimed AS (
