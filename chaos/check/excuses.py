@@ -52,6 +52,6 @@ def skipped_wrongly(case: Case, found: "Occurrences", run: Run) -> str | None:
         return "is recorded as skipped, and overlap is allowed"
     if found.going(decided + bounds.clock) < max(at, decided - 1) - bounds.clock:
         return "is recorded as skipped, and no other run was going"
-    if all(each.overlap == "queueOne" for each in found.job.definitions) and found.there(at, decided, bounds.clock) < 2:
+    if all(each.overlap == "queueOne" for each in found.job.definitions) and found.there(decided, bounds.straggler) < 2:
         return "is recorded as skipped, and no other run was waiting"
     return None

@@ -75,11 +75,14 @@ class Occurrences:
         position = bisect_right(begins, at)
         return ends[position - 1] if position else 0.0
 
-    def there(self, at: float, decided: float, clock: float) -> int:
-        """Runs of the schedule that had been made by when it was `decided` about an instant, and were not over."""
+    def there(self, decided: float, late: float) -> int:
+        """Runs of the schedule that were there when it was `decided` about an instant.
+
+        `late`: how long it may take from the end of one until its transaction has ended, and others are called.
+        """
         begins, _ = self._spans
-        made = self._made[: bisect_right(begins, decided + clock)]
-        return sum(end >= max(at, decided - 1) - clock for _, end in made)
+        made = self._made[: bisect_right(begins, decided + late)]
+        return sum(end >= decided - late for _, end in made)
 
     def surplus(self, cutoff: float) -> int:
         """Runs begun by the cut-off that, by their labels, are more than their instants can have."""
