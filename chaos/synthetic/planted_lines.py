@@ -80,9 +80,10 @@ def _(it: Surgery) -> None:
     rows = _queue(it, "queueOne")
     skips = [seconds(row["finishedAt"]) for row in rows if row["status"] == "skipped"]
     late = BOUNDS.straggler + 0.5
-    at = next(at for at in skips if all(abs(_through(row) - at) > late for row in rows))
-    waiting = [row for row in rows if seconds(row["createdAt"]) < at and _through(row) > at]
-    it.erase(waiting[-1])
+    clear = [at for at in skips if all(abs(_through(row) - at) > late for row in rows)]
+    there = ([row for row in rows if seconds(row["createdAt"]) < at < _through(row)] for at in clear)
+    _, waiting = next(found for found in there if len(found) == 2)
+    it.erase(waiting)
 
 
 @plant("S2 left behind")
