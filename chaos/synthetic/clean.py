@@ -159,7 +159,7 @@ def _limits(world: World) -> None:
     submit_crowd(world, world.between(410, 500), 7)
     until = rfc3339(BEGIN + 560)
     _job(world, Plan(takes=world.between(3, 6)), every="PT7S", overlap="queue", endsAt=until)
-    _job(world, Plan(takes=11), every="PT9S", overlap="queueOne", endsAt=until)
+    _job(world, Plan(takes=20), every="PT9S", overlap="queueOne", endsAt=until)
     limited = Pretended(world, TENANTS[0], {"concurrency": {"limit": 2}}, Plan())
     run_in_turn(world, limited, 420, 2, 5)
     limited.change(Change(440, "changeJob", {"concurrency": {"limit": 3}}))
