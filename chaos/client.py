@@ -15,6 +15,7 @@ PATIENCE: Final = 10.0
 """Seconds that a client waits for an answer."""
 PATHS: Final = {
     "createJob": ("POST", "/v1/jobs"),
+    "createJobs": ("POST", "/v1/jobs:batch"),
     "changeJob": ("PATCH", "/v1/jobs/{job}"),
     "pauseJob": ("POST", "/v1/jobs/{job}:pause"),
     "resumeJob": ("POST", "/v1/jobs/{job}:resume"),

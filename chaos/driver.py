@@ -14,6 +14,7 @@ from chaos import patience
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
+from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
@@ -78,6 +79,7 @@ class Driver:
             yield again(partial(self._hand_in, oddities), OFTEN)
             yield again(partial(self._hand_in, Lines(self, self._seed, number, tenant)), OFTEN)
             yield again(self._fickle[number].step, OFTEN)
+            yield again(Weaver(self, self._seed, number, tenant).step, OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
         yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(self._gate.step, 0.0)

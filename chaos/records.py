@@ -44,7 +44,7 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     client: int
     tenant: str
     kind: str
-    """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
+    """createJob, createJobs, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
     backfillJob, putCalendar, cancelRun, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
     weighTenant."""
     invoked: float

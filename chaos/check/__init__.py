@@ -21,6 +21,7 @@ from chaos.check.executions import (
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
 from chaos.check.gate import begun_behind_the_gate
+from chaos.check.graph import graphs_broken
 from chaos.check.guardian import outlived
 from chaos.check.history import (
     disordered_times,
@@ -39,7 +40,7 @@ from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_s
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 22))
+SAFETY = tuple(f"S{number}" for number in range(1, 23))
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -56,6 +57,7 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     booked_wrongly,
     begun_behind_the_gate,
     cancelled_wrongly,
+    graphs_broken,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,

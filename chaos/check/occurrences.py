@@ -107,7 +107,9 @@ class Occurrences:
 
 
 def all_occurrences(case: Case) -> dict[str, Occurrences]:
-    return {job.id: _occurrences(case, job) for job in case.jobs.values() if job.timeline.judged}
+    """Jobs with parents have no instants of their own: S22 looks at those."""
+    own = (job for job in case.jobs.values() if job.timeline.judged and job.id not in case.graphs.needs)
+    return {job.id: _occurrences(case, job) for job in own}
 
 
 def _occurrences(case: Case, job: Job) -> Occurrences:

@@ -5,6 +5,7 @@ from chaos.check.cancel import cancels
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.gate import paused_runs
+from chaos.check.graph import woven
 from chaos.check.guardian import stopped_in_time
 from chaos.check.letters import HAND
 from chaos.check.rare_lines import waited
@@ -54,6 +55,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
         **waited(case),
         **cancels(case),
+        **woven(case),
     }
 
 

@@ -13,6 +13,7 @@ import msgspec
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
+from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
@@ -101,6 +102,8 @@ class Clients:
             oddities = Oddities(self, self._world.seed, number, tenant, slowest=1.0)
             yield again(oddities.step, OFTEN)
             yield again(Mortician(self, self._world.seed, number, tenant).step, OFTEN)
+        number, tenant = next(_one_each())
+        yield again(Weaver(self, self._world.seed, number, tenant).step, OFTEN)
         yield again(self._gate.step, 0.0)
 
     async def _client(self, number: int, until: float) -> None:

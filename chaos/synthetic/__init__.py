@@ -4,6 +4,7 @@ from chaos.records import Evidence
 from chaos.synthetic import (
     planted_cancels,
     planted_executions,
+    planted_graphs,
     planted_history,
     planted_lines,
     planted_oddities,
@@ -19,6 +20,7 @@ __all__ = [
     "planted",
     "planted_cancels",
     "planted_executions",
+    "planted_graphs",
     "planted_history",
     "planted_lines",
     "planted_oddities",

@@ -16,6 +16,7 @@ from chaos.synthetic.calls import (
 )
 from chaos.synthetic.cancels import cancels
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
+from chaos.synthetic.graphs import graphs
 from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
 from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
@@ -183,6 +184,7 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _manners,
     letters,
     cancels,
+    graphs,
     snoozes,
     bookings,
     paused_queue,

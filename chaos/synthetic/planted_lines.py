@@ -50,8 +50,10 @@ def _(it: Surgery) -> None:
 
 @plant("S9 two instants of a queue at once")
 def _(it: Surgery) -> None:
-    first, second, *_ = (row for row in _queue(it, "queueOne") if row["status"] == "completed")
-    _too_early(it, [first, second], 1)
+    rows = [row for row in _queue(it, "queueOne") if row["status"] == "completed"]
+    waited = next(row for row, before in zip(rows[1:], rows, strict=False) if _made(row) + 0.5 < _through(before))
+    it.effects(waited, Phase.START)[0].at = _made(waited) + 0.1
+    it.sort()
 
 
 @plant("S10 order")
@@ -89,6 +91,10 @@ def _(it: Surgery) -> None:
 @plant("S2 left behind")
 def _(it: Surgery) -> None:
     it.evidence.left_behind = 1
+
+
+def _made(row: Row) -> float:
+    return seconds(row["createdAt"])
 
 
 def _through(row: Row) -> float:
