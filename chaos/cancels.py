@@ -11,6 +11,8 @@ from chaos.records import LIMITS
 VICTIMS: Final = 6
 FAR_AWAY: Final = 90.0
 """Seconds: such a run is kept apart from those that are soon due."""
+FOR_LONG: Final = 24.0
+"""Seconds: longer than a run may take to stop."""
 
 
 class Fickle:
@@ -33,7 +35,7 @@ class Fickle:
         if done.answer is None:
             return
         names = done.answer["runIds"]
-        self._left += [name for name, run in zip(names, runs, strict=True) if run.get("delay") == FAR_AWAY]
+        self._left += [name for name, run in zip(names, runs, strict=True) if _goes_on(run)]
         await asyncio.sleep(dice.choice((0.0, dice.uniform(0.0, 0.4), dice.uniform(0.3, 1.2))))
         for name in names:
             if name in self._left or dice.random() < 0.9:
@@ -54,16 +56,23 @@ class Fickle:
         payload: dict[str, Any] = {"tenant": self._tenant, "serial": f"{self._client}.{self._serial}"}
         payload["slow"] = round(dice.choice((0.0, dice.uniform(0.1, 1.0), 2.0)), 2)
         run: dict[str, Any] = {"handler": "slow", "payload": payload, "onDisconnect": "stop"}
-        match dice.randrange(6):
+        match dice.randrange(7):
             case 0:
                 run["delay"] = dice.choice((0.5, 2.0, FAR_AWAY))
-            case 1:  # it waits for its next attempt most of the time
-                payload |= {"fail": 2, "slow": 0.0}
+            case 1:  # it waits for its next attempt, or is about to need one
+                payload |= {"fail": 2, "slow": dice.choice((0.0, 0.4))}
                 run |= {"maxRetries": 3, "backoff": {**QUICKLY, "initial": "PT1S"}}
             case 2 | 3:  # it waits for its turn, or others wait for it
                 payload["account"] = "of the fickle"
                 limit = {"limit": LIMITS["strict"], "key": "payload.account"}
                 run |= {"handler": "strict", "concurrency": limit}
+            case 4:  # whoever does not stop it is found out
+                payload["slow"] = FOR_LONG
             case _:
                 pass
         return run
+
+
+def _goes_on(run: dict[str, Any]) -> bool:
+    """Whether everybody would have to wait for it."""
+    return run.get("delay") == FAR_AWAY or run["payload"]["slow"] == FOR_LONG

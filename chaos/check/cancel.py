@@ -35,9 +35,10 @@ def _is_over(case: Case, run: Run, status: str, at: float) -> Iterator[Finding]:
     """It had ended when the answer was given."""
     if run.status != status:
         yield _about(run, "changed", f"was told to be {status}, and is {run.status}", at)
-    for start in run.starts:
-        if start.at > at + case.bounds.clock and not _struck(case, start, at):
-            yield _about(run, "begun", f"began {start.at - at:.3f} s after it had been {status}", start.at)
+    for each in (*run.starts, *run.beats, *run.ends):
+        if each.at > at + case.bounds.clock and not _struck(case, each, at):
+            yield _about(run, "alive", f"was alive {each.at - at:.3f} s after it had been {status}", each.at)
+            return
 
 
 def _has_stopped(case: Case, run: Run, since: float, until: float) -> Iterator[Finding]:

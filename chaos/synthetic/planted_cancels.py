@@ -38,6 +38,14 @@ def _(it: Surgery) -> None:
     _begin(it, run, seconds(run["finishedAt"]) + 0.5, 900_000)
 
 
+@plant("S21 went on after it had been cancelled")
+def _(it: Surgery) -> None:
+    run, _ = _cancel(it, "cancelled", "cancelled", 1)
+    beat = copy.copy(it.effects(run, Phase.BEAT)[0])
+    beat.at = seconds(run["finishedAt"]) + 0.5
+    it.add(beat)
+
+
 @plant("S21 told to be cancelled, and completed")
 def _(it: Surgery) -> None:
     _, call = _cancel(it, "completed", "completed", 1)
