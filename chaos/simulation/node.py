@@ -27,6 +27,7 @@ from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
 from foliot.services.ledger import Ledger
@@ -197,6 +198,7 @@ class ApiNode(Node):
             Gateway(database, hints.give),  # its workers speak to the database themselves
             Tenants(database, monotonic),
             Canceller(database, specs, hints.give),
+            Graphs(database, hints.give),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

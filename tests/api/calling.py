@@ -129,6 +129,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        world.graphs,
     )
     return build(services, Health(world.database), Gauges(world.database))
 
@@ -136,5 +137,5 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
-    names += ("operation", "operation_item", "dead_letter")
+    names += ("operation", "operation_item", "dead_letter", "dependency")
     return {name: await world.count(name) for name in names}

@@ -37,6 +37,8 @@ BODIES: dict[str, Any] = {
 CALENDAR = "holidays"
 DEAD = {"getDeadLetter", "retryRun"}
 """Operations on a run that is dead."""
+IN_GRAPH = {"getGraph", "cancelGraph"}
+"""Operations on a run of a graph."""
 QUERIES = {"previewSchedule": "?every=60"}
 
 
@@ -51,7 +53,7 @@ def address(operation: Operation, number: int = 0) -> str:
 
 @pytest.fixture
 async def owned(world: World, api: Caller) -> dict[str, int]:
-    """A job, a run that waits and a dead one, an operation and a calendar of the tenant, and a worker of everybody."""
+    """A job, a run that waits, a dead one, one of a graph, an operation and a calendar; and a worker of everybody."""
     await world.worker()
     assert (await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})).status == 201
     made = await api.create(every=3600)
@@ -59,13 +61,18 @@ async def owned(world: World, api: Caller) -> dict[str, int]:
     range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
     begun = (await api.post(f"/v1/jobs/{made['jobId']}:backfill", range_)).json["operationId"]
     (dead,) = await bury(world)
+    root = await api.create(key="root")
+    await api.create(dependsOn=["root"])
+    graph = (await api.post(f"/v1/jobs/{root['jobId']}:run")).json["runId"]
     ids = {"job": decode("job", made["jobId"]), "run": decode("run", run), "operation": decode("op", begun)}
-    return {**ids, "dead": dead}
+    return {**ids, "dead": dead, "graph": decode("run", graph)}
 
 
 def number(operation: Operation, owned: dict[str, int]) -> int:
     if operation.name in DEAD:
         return owned["dead"]
+    if operation.name in IN_GRAPH:
+        return owned["graph"]
     return next(owned[name] for name in owned if f"{{{name}}}" in operation.path)
 
 
@@ -185,8 +192,8 @@ async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, o
     lists = ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}", "/v1/operations", f"/v1/operations?job={job}")
     for address_ in (*lists, "/v1/calendars", "/v1/dead-letters"):
         assert (await stranger.get(address_)).json == {"items": [], "nextCursor": None}
-    assert len((await api.get("/v1/jobs")).json["items"]) == 1
-    assert len((await api.get("/v1/runs")).json["items"]) == 2
+    assert len((await api.get("/v1/jobs")).json["items"]) == 3
+    assert len((await api.get("/v1/runs")).json["items"]) == 4
 
 
 async def test_a_key_of_another_tenants_job_is_free_for_ones_own(api: Caller, stranger: Caller):

@@ -9,7 +9,7 @@ from foliot.services import fire
 from foliot.services.fire import Firer
 from foliot.store import schedules
 from foliot.store.dispatch import reserve
-from foliot.store.schedules import advance_schedules, due_schedules, fire_chunk, firing_flows, open_firings
+from foliot.store.schedules import Fired, advance_schedules, due_schedules, fire_chunk, firing_flows, open_firings
 from world import World
 
 DAY = timedelta(days=1)
@@ -25,7 +25,7 @@ async def _job_with_members(world: World, members: int) -> int:
     return job
 
 
-async def _chunk(world: World, line) -> schedules.Fired:
+async def _chunk(world: World, line) -> Fired:
     """Do the next chunk of what is open on an unfinished line."""
     firings = await open_firings(world.firer._line, 10, fire.CHUNK)
     awaited = await firing_flows(world.firer._line, firings)
@@ -58,7 +58,7 @@ async def test_of_two_schedulers_on_the_same_chunk_the_second_finds_it_done(worl
     await _open(world)
     rival = Firer(world.database)
     async with world.unfinished() as line:
-        assert await _chunk(world, line) == (20, 0, 0)
+        assert await _chunk(world, line) == Fired(fired=20, skipped=0)
         firing = asyncio.create_task(rival._make_runs())
         await world.until_waiting()
     await firing
@@ -119,7 +119,7 @@ async def test_a_pause_waits_for_a_chunk_in_mid_flight_and_holds_what_it_made(wo
     job = await _job_with_members(world, 1)
     await _open(world)
     async with world.unfinished() as line:
-        assert await _chunk(world, line) == (1, 0, 0)
+        assert await _chunk(world, line) == Fired(fired=1, skipped=0)
         pausing = asyncio.create_task(world.control.pause(world.tenant, job))
         await world.until_waiting()
     await pausing

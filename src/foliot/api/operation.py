@@ -12,6 +12,7 @@ from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
+from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -46,6 +47,7 @@ class Services(NamedTuple):
     gateway: Gateway
     tenants: Tenants
     canceller: Canceller
+    graphs: Graphs
 
 
 class Call(NamedTuple):

@@ -1,12 +1,14 @@
 """Errors as problem+json (RFC 9457): each leaf of the error tree is translated once, here."""
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
-from foliot.domain.errors import Conflict, FoliotError, Forbidden, InvalidField, NotFound, Unavailable
+from foliot.domain.errors import Conflict, Cycle, FoliotError, Forbidden, InvalidField, NotFound, Unavailable
 from foliot.wire.views import FieldError, Problem
 
 _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
@@ -41,6 +43,15 @@ _OF_COMMANDS: Final = (
 )
 """Fields that people try with commands, a part of what msgspec says, what to say instead, and what to do."""
 
+_PLAIN: Final[Mapping[type[FoliotError], tuple[int, str, str]]] = MappingProxyType(
+    {
+        Cycle: (400, "dependency-cycle", "Dependency cycle"),
+        NotFound: (404, "not-found", "Not found"),
+        Forbidden: (403, "forbidden", "Forbidden"),
+        Conflict: (409, "conflict", "Conflict"),
+    }
+)
+
 
 def problem(
     status: int,
@@ -62,14 +73,10 @@ def render(error: FoliotError) -> Response:
     match error:
         case InvalidField(field=field, message=message, hint=hint):
             return invalid(FieldError(field, message, hint))
-        case NotFound(message=message, hint=hint):
-            return problem(404, "not-found", "Not found", message, hint=hint)
-        case Forbidden(message=message, hint=hint):
-            return problem(403, "forbidden", "Forbidden", message, hint=hint)
-        case Conflict(message=message, hint=hint):
-            return problem(409, "conflict", "Conflict", message, hint=hint)
         case Unavailable(message=message, hint=hint):
             return problem(503, "unavailable", "Unavailable", message, hint=hint, headers={"Retry-After": "2"})
+        case Cycle() | NotFound() | Forbidden() | Conflict():
+            return problem(*_PLAIN[type(error)], error.message, hint=error.hint)
         case _:
             return problem(500, "internal", "Internal error", "something went wrong on our side")
 

@@ -13,6 +13,7 @@ from foliot.domain.ids import decode, encode
 from foliot.services.submit import Key
 from foliot.store.submission import NewRun
 from foliot.wire.filters import named_job
+from foliot.wire.graphs import GraphView
 from foliot.wire.jobs import payload_of
 from foliot.wire.runs import RunBatch, RunBody, spec_and_target, start_of
 from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView
@@ -84,6 +85,14 @@ async def list_attempts(call: Call) -> Reply:
     return Reply(page)
 
 
+async def get_graph(call: Call) -> Reply:
+    return Reply(await call.services.graphs.read(call.tenant.id, run_id(call)))
+
+
+async def cancel_graph(call: Call) -> Reply:
+    return Reply(await call.services.graphs.cancel(call.tenant.id, run_id(call)))
+
+
 def _batch_key(call: Call) -> Key | None:
     if call.key is None:
         return None
@@ -148,6 +157,24 @@ OPERATIONS = (
         summary="End a run that waits, or ask for the end of one that runs: over by `stopsBy`, and never tried again",
         handler=cancel_run,
         result=RunView,
+    ),
+    Operation(
+        name="cancelGraph",
+        method="POST",
+        path="/v1/runs/{run}/graph:cancel",
+        scope="runs:write",
+        summary="Cancel the graph that a run is part of: what waits ends, what runs is asked to stop",
+        handler=cancel_graph,
+        result=GraphView,
+    ),
+    Operation(
+        name="getGraph",
+        method="GET",
+        path="/v1/runs/{run}/graph",
+        scope="runs:read",
+        summary="Read the graph that a run is part of: its runs with their states, and what waits for what",
+        handler=get_graph,
+        result=GraphView,
     ),
     Operation(
         name="getRun",

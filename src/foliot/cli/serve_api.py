@@ -20,6 +20,7 @@ from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.ledger import Ledger
@@ -54,6 +55,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             gateway,
             Tenants(database),
             Canceller(database, specs, hints.give),
+            Graphs(database, hints.give),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})

@@ -41,6 +41,7 @@ class Event(StrEnum):
     DIED = "died"
     VANISHED = "vanished"
     CANCELLED = "cancelled"
+    GIVEN_UP = "given up"  # what it waits for cannot come any more
     REPLAYED = "replayed"
     DISCARDED = "discarded"
 
@@ -53,6 +54,7 @@ TRANSITIONS: Final = MappingProxyType(
         (State.BLOCKED, Event.ADMITTED): State.READY,
         (State.BLOCKED, Event.RESUMED): State.SCHEDULED,
         (State.BLOCKED, Event.CANCELLED): State.CANCELLED,
+        (State.BLOCKED, Event.GIVEN_UP): State.SKIPPED,
         (State.READY, Event.CLAIMED): State.RUNNING,
         (State.READY, Event.HELD): State.BLOCKED,
         (State.READY, Event.CANCELLED): State.CANCELLED,

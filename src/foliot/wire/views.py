@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.cron import Dst
 from foliot.wire.calendars import CalendarUse
+from foliot.wire.graphs import NeedBody
 from foliot.wire.limits import BlockedBy, ConcurrencyBody
 from foliot.wire.retries import BackoffBody, RetryRuleBody
 
@@ -59,6 +60,7 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     catch_up: CatchUpView | UnsetType = UNSET
     jitter: str | UnsetType = UNSET
     calendar: str | CalendarUse | UnsetType = UNSET
+    depends_on: list[NeedBody] | UnsetType = UNSET
     next_run_at: Instant | None
     priority: str
     queue: str

@@ -18,7 +18,8 @@ SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::t
   LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
   LEFT JOIN slot ON slot.id = seat.slot
  CROSS JOIN LATERAL (
-        SELECT CASE WHEN r.state <> 1 THEN NULL
+        SELECT CASE WHEN r.state = 2 AND EXISTS (SELECT FROM node WHERE node.run = r.id AND node.state = 0) THEN 'parents'
+                    WHEN r.state <> 1 THEN NULL
                     WHEN spec.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
                     WHEN spec.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
  WHERE r.tenant = $1 AND r.id = $2
@@ -49,7 +50,9 @@ SELECT * FROM (
               WHERE live_run.tenant = $1 AND live_run.id < $2 AND ($3::bigint IS NULL OR live_run.job = $3)
               ORDER BY live_run.id DESC OFFSET 0) AS r
       CROSS JOIN LATERAL (
-             SELECT CASE WHEN r.state <> 1 THEN NULL
+             SELECT CASE WHEN r.state = 2 AND EXISTS (SELECT FROM node WHERE node.run = r.id AND node.state = 0)
+                         THEN 'parents'
+                         WHEN r.state <> 1 THEN NULL
                          WHEN r.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
                          WHEN r.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
        LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
