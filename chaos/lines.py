@@ -75,7 +75,7 @@ class Lines:
         payload["account"] = str(dice.randrange(ACCOUNTS[handler]))
         if handler == "strict" and dice.random() < 0.3:
             payload["fail"] = 1
-        body = {"handler": handler, "payload": payload, "concurrency": limit, "onDisconnect": "stop"}
+        body: dict[str, Any] = {"handler": handler, "payload": payload, "concurrency": limit, "onDisconnect": "stop"}
         # What waits for its retry keeps its place: others of the account must not begin meanwhile.
         body |= {"maxRetries": 3, "backoff": QUICKLY}
         return body | {"queue": SIDE} if handler == "trio" and dice.random() < 0.3 else body

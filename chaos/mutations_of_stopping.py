@@ -48,4 +48,31 @@ _CANCEL_TAKES_FROM_WORKERS = Mutant(
     _KILLS,
     _SECONDS,
 )
-OF_STOPPING: Final = (_CANCEL_FORGOTTEN, _CANCEL_UNHEARD, _CANCEL_TAKES_FROM_WORKERS)
+_JOIN_BY_BATCH = Mutant(
+    "join-by-batch",
+    "parents that end in one batch count as one: who waits for both waits for ever",
+    (
+        Edit(
+            _GRAPHS,
+            "count(*) FILTER (WHERE (edge.condition = 0 AND fate = 4) OR (edge.condition = 1 AND NOT told)) AS met,",
+            "least(1, count(*) FILTER (WHERE (edge.condition = 0 AND fate = 4)"
+            " OR (edge.condition = 1 AND NOT told))) AS met,",
+        ),
+    ),
+    _KILLS,
+    _SECONDS,
+)
+_FAILURE_IGNORED = Mutant(
+    "failure-ignored",
+    "a parent that has died counts like one that succeeded",
+    (Edit(_GRAPHS, "(edge.condition = 0 AND fate = 4) OR", "(edge.condition = 0 AND fate IN (4, 5)) OR"),),
+    _KILLS,
+    _SECONDS,
+)
+OF_STOPPING: Final = (
+    _CANCEL_FORGOTTEN,
+    _CANCEL_UNHEARD,
+    _CANCEL_TAKES_FROM_WORKERS,
+    _JOIN_BY_BATCH,
+    _FAILURE_IGNORED,
+)
