@@ -41,7 +41,7 @@ class Pretended:
         answer = self.view() if answered else None
         world.operation("createJob", tenant, self.created, outcome, body=self.body, answer=answer)
         self._ends: list[float] = []
-        """When its scheduled runs were through, in order."""
+        """When its scheduled runs that are still there will be through, in order."""
         self.place = world.dice.random()
         """Where in any jitter window it starts, as a share of it."""
         self.left: int | None = None
@@ -128,8 +128,8 @@ class Pretended:
     def _occur(self, standing: Standing, at: float, handled: float, offset: float) -> None:
         payload = msgspec.json.decode(dict(standing.body)["payload"])
         run = new_run(self.world, self.tenant, self.id, at, payload)
-        there = sum(end > handled for end in self._ends)
-        if there >= _MOST_THERE.get(standing.definition.overlap, 1_000):
+        self._ends = [end for end in self._ends if end > handled]
+        if len(self._ends) >= _MOST_THERE.get(standing.definition.overlap, 1_000):
             record(self.world, run, handled, at, "skipped", handled, 0)
             self._list(at, "skipped", "the previous run was still going")
             return
