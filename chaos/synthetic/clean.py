@@ -158,7 +158,7 @@ def _limits(world: World) -> None:
     submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.8, 1.5)))
     submit_limited(world, world.between(400, 500), 1, 3, Plan(takes=0.5, fails=1))
     submit_crowd(world, world.between(410, 500), 7)
-    window = {"scheduleAt": rfc3339(BEGIN + 370), "endsAt": rfc3339(BEGIN + 560)}
+    window: dict[str, Any] = {"scheduleAt": rfc3339(BEGIN + 370), "endsAt": rfc3339(BEGIN + 560)}
     _job(world, Plan(takes=world.between(3, 6)), every="PT7S", overlap="queue", **window)
     _job(world, Plan(takes=20), every="PT9S", overlap="queueOne", **window)
     limited = Pretended(world, TENANTS[0], {"concurrency": {"limit": 2}}, Plan())
