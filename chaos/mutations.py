@@ -58,9 +58,14 @@ _FENCE_OFF = Mutant(
         ),
         Edit(
             "store/sql/dispatch.sql",
-            "      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run\n"
+            "      JOIN held ON held.fence = x.fence AND held.runs[x.position] = x.run\n"
             "      JOIN run ON run.id = x.run AND run.fence < held.id AND (",
             "      JOIN run ON run.id = x.run AND (",
+        ),
+        Edit(
+            "store/sql/dispatch.sql",
+            "run.*, held.id AS claim, x.fence AS told",
+            "run.*, x.fence AS claim, x.fence AS told",
         ),
         # Otherwise it is a race between its first heartbeat and its first settlement, and mostly won by the former.
         Edit(
