@@ -17,7 +17,7 @@ _CANCEL_FORGOTTEN = Mutant(
             "CASE WHEN cancel_asked IS NOT NULL AND asked <> 4 THEN 6\n",
             "CASE WHEN false THEN 6\n",
         ),
-        Edit("store/sql/fleet.sql", "CASE WHEN cancel_asked IS NOT NULL THEN 6 WHEN began", "CASE WHEN began"),
+        Edit("store/sql/fleet.sql", "WHEN cancel_asked IS NOT NULL THEN 6\n", "WHEN false THEN 6\n"),
     ),
     _KILLS,
     _SECONDS,

@@ -123,7 +123,7 @@ BAD = {
         {"payload": {"a": {"c": 1}}, "concurrency": {"limit": 1, "key": "payload.a.b"}},
         "payload",
     ),
-    "a dependency, which this release has not": ({"dependsOn": ["job_0000000000000"]}, "dependsOn"),
+    "a parent that is not there": ({"dependsOn": ["job_0000000000000"]}, "dependsOn[0]"),
     "a large payload": ({"payload": "x" * 262_144}, "payload"),
 }
 

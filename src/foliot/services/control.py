@@ -62,7 +62,7 @@ class Control:
 
     async def _create(self, drafts: Sequence[Draft], answer: _Answer, asked: Asked) -> bytes:
         async def write() -> bytes:
-            specs = await self._specs.intern_batch(asked.tenant, [draft.spec for draft in drafts])
+            specs = await self._intern(asked.tenant, drafts)
             async with self._database.transaction() as connection:
                 body = await answer(connection, await self._insert(connection, specs, drafts))
                 await answer_once(connection, asked, body)
@@ -80,7 +80,7 @@ class Control:
         if job is not None:
             return await self.change(tenant, job, edit), False
         draft = edit(None)
-        spec = await self._specs.intern(tenant, draft.spec)
+        (spec,) = await self._intern(tenant, [draft])
         try:
             async with self._database.transaction() as connection:
                 (job,) = await self._insert(connection, [spec], [draft])
@@ -99,7 +99,7 @@ class Control:
         for _ in range(_TRIES):
             before = await self.read(tenant, job)
             draft = edit(before)
-            spec = await self._specs.intern(tenant, draft.spec)
+            (spec,) = await self._intern(tenant, [draft])
             async with self._database.transaction() as connection:
                 if await self._replace(connection, tenant, before, spec, draft):
                     after = await self._read(connection, tenant, job)
@@ -203,6 +203,13 @@ class Control:
     def _tell(self, channels: Iterable[str]) -> None:
         for channel in channels:
             self._hint(channel)
+
+    async def _intern(self, tenant: int, drafts: Sequence[Draft]) -> Sequence[SpecRef]:
+        """Their specs, which are stored for good: not before it is known that there is what they depend on."""
+        if any(draft.depends_on for draft in drafts):
+            async with self._database.connection() as connection:
+                await wiring.find_parents(connection, tenant, drafts)
+        return await self._specs.intern_batch(tenant, [draft.spec for draft in drafts])
 
     async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""

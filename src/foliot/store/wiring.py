@@ -267,6 +267,18 @@ class Plan(NamedTuple):
         }
 
 
+async def find_parents(connection: Connection, tenant: int, drafts: Sequence[Draft]) -> None:
+    """Raise the error that `plan_new` would, if it is that a parent is not there."""
+    await _edges_to(connection, tenant, range(-len(drafts), 0), drafts)
+
+
+async def _edges_to(connection: Connection, tenant: int, numbers: Sequence[int], drafts: Sequence[Draft]) -> list[Edge]:
+    needs = {job: draft.depends_on for job, draft in zip(numbers, drafts, strict=True)}
+    own = {draft.key: job for job, draft in zip(numbers, drafts, strict=True) if draft.key is not None}
+    where = {job: f"jobs[{index}]." if len(drafts) > 1 else "" for index, job in enumerate(numbers)}
+    return await resolve(connection, tenant, needs, own, where)
+
+
 async def plan_new(
     connection: Connection,
     tenant: int,
@@ -276,10 +288,7 @@ async def plan_new(
 ) -> Plan:
     """Where new jobs belong, or an error that says why they cannot be."""
     await lock_graphs(connection, tenant)
-    needs = {job: draft.depends_on for job, draft in zip(numbers, drafts, strict=True)}
-    own = {draft.key: job for job, draft in zip(numbers, drafts, strict=True) if draft.key is not None}
-    where = {job: f"jobs[{index}]." if len(drafts) > 1 else "" for index, job in enumerate(numbers)}
-    edges = await resolve(connection, tenant, needs, own, where)
+    edges = await _edges_to(connection, tenant, numbers, drafts)
     known = set(numbers)
     wired = await read_graphs(connection, tenant, {edge.parent for edge in edges} - known)
     new = {job: member_of(job, draft, at) for job, draft, at in zip(numbers, drafts, schedules, strict=True)}

@@ -55,7 +55,7 @@ WITH orphan AS MATERIALIZED (
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
-    SELECT *, CASE WHEN cancel_asked IS NOT NULL THEN 6 WHEN began = 1 AND once THEN 7
+    SELECT *, CASE WHEN began = 1 AND once THEN 7 WHEN cancel_asked IS NOT NULL THEN 6
                    WHEN began = 1 AND greatest(deaths, 0) + 1 >= $1 THEN 5 WHEN gate = 2 THEN 6 WHEN gate = 1 THEN 2 ELSE 1 END
               AS next_state
       FROM ours
