@@ -97,6 +97,7 @@ class Floor:
             [row["position"] for row in rows],
             [now] * len(rows),
             list(set(fences)),
+            False,  # nobody is tied here
         )
         await hand.connection.fetch(SQL["forget"], worker, list(set(fences)))
         self._settled += len(rows)

@@ -31,7 +31,8 @@ Bar = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 """A progress bar over so many jobs; told how many more are done."""
 
 _FORGET: Final = """
-TRUNCATE run, ready, claim, worker, history, dead_letter, flow, seat, slot, knock, firing, past_subscription;
+TRUNCATE run, ready, claim, worker, history, dead_letter, flow, seat, slot, knock, node, graph_run, graph_shape, event,
+         outside, firing, past_subscription;
 DELETE FROM timer WHERE id < 0;
 SELECT lay_ballast();
 UPDATE lane SET v = 0;
