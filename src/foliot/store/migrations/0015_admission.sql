@@ -265,47 +265,6 @@ BEGIN
     RETURN make_ready(vacate(ids, locked));
 END $$;
 
--- Ends what waits of the predecessors of these runs (overlap: cancelPrevious), and lets others have their seats; the runs
--- that hold all of theirs by that. What a worker holds is asked to stop, and waited for: the columns for that come with the
--- seventeenth migration, and the worker hears of it with its next heartbeat. What is popped is popped by a statement of its
--- own: one that may have to look at a row again must not ask for a deed.
-CREATE FUNCTION supersede(ids bigint[]) RETURNS bigint[]
-    LANGUAGE plpgsql
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
-AS $$
-DECLARE
-    older   bigint[] := ARRAY(SELECT older.id FROM run newer JOIN run older ON older.job = newer.job AND older.origin = 0
-                               WHERE newer.id = ANY (ids) AND older.scheduled_at < newer.scheduled_at);
-    locked  bigint[] := lock_slots(older);
-    popped  bigint[];
-BEGIN
-    WITH gone AS (
-        DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
-         WHERE run.id = ANY (older) AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
-        RETURNING ready.run
-    )
-    SELECT array_agg(run) INTO popped FROM gone;
-    WITH gone AS (
-        DELETE FROM run WHERE run.id = ANY (older) AND (run.state IN (0, 2) OR run.id = ANY (popped))
-        RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt
-    )
-    INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
-    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'a newer run took its place'
-      FROM gone;
-    IF EXISTS (SELECT FROM run WHERE run.id = ANY (older)) THEN
-        WITH held AS MATERIALIZED (
-            SELECT run.id, claim.worker
-              FROM claim CROSS JOIN LATERAL unnest(claim.runs) AS held(run)
-              JOIN run ON run.id = held.run AND run.fence < claim.id
-             WHERE held.run = ANY (older)
-             ORDER BY run.id FOR NO KEY UPDATE OF run
-        )
-        UPDATE run SET cancel_asked = coalesce(run.cancel_asked, clock_timestamp()), recall = held.worker
-          FROM held WHERE run.id = held.id;
-    END IF;
-    RETURN vacate(older, locked);
-END $$;
-
 -- Lets these runs in, which are tied, blocked and due, in the transaction that wrote them or made them so: whoever is
 -- acknowledged first stands before whoever comes later. Returns the runs whose turn it is; the others stay blocked until
 -- they are called. Nobody is waited for: a line that another one has locked is looked after by whoever promotes next.
@@ -321,7 +280,7 @@ DECLARE
 BEGIN
     SELECT * INTO given FROM take_seats(ids);
     IF given.newer IS NOT NULL THEN
-        winners := supersede(given.newer);
+        winners := supersede(given.newer);                     -- made by the seventeenth migration: it asks workers to stop
     END IF;
     IF given.seated < cardinality(ids) THEN
         -- The others have been here before: back in line, or, if they kept all their seats, at the goal.

@@ -32,7 +32,7 @@ END;
 -- Ends what waits of the predecessors of these runs (overlap: cancelPrevious), asks for the end of what runs, and lets
 -- others have the seats that are free; the runs that won. Popped in a statement of its own: one that has to look at a row
 -- again, which somebody has just changed, must not be a deed in itself.
-CREATE OR REPLACE FUNCTION supersede(ids bigint[]) RETURNS bigint[]
+CREATE FUNCTION supersede(ids bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
 AS $$
