@@ -12,6 +12,7 @@ from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
+from foliot.services.keys import Keys
 from foliot.services.tenants import Tenants
 from world import World
 
@@ -129,6 +130,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        Keys(world.database),
     )
     return build(services, Health(world.database), Gauges(world.database))
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from foliot.api import problems
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.reading import read_body, read_query, read_text
+from foliot.domain.access import Scope, check_may
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
@@ -27,6 +28,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
+    scope = Scope(operation.scope)
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
@@ -41,10 +43,13 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
             owner = await tenants.whose(_token(request))
             if owner is None:
                 return problems.unauthorised()
+            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
+            if scope not in caller.scopes:
+                check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
             key, path = _key(request, operation), request.scope["path"]
             call = Call(
-                tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
+                tenant=caller,
                 services=services,
                 path=request.path_params,
                 query=read_query(request, operation.query),

@@ -1,6 +1,7 @@
 """What every process is put together from: its database, its hints, its socket."""
 
 import asyncio
+import ipaddress
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -95,7 +96,18 @@ def bind(host: str, port: int) -> socket.socket:
         raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}", hint) from None
     listener.listen(1024)
     listener.setblocking(False)
+    if not _is_loopback(listener):
+        log.warning(
+            "other machines can reach this address, and nothing on it is encrypted: keys and payloads can be read on "
+            "their way; put a proxy with TLS before it",
+            host=host,
+            port=listener.getsockname()[1],
+        )
     return listener
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 def url_of(listener: socket.socket) -> str:

@@ -22,6 +22,7 @@ from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
@@ -41,6 +42,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
         gateway = Gateway(database, hints.give)
+        tenants = Tenants(database)
         services = Services(
             Control(database, specs, hints.give),
             Insights(database),
@@ -52,13 +54,14 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             DeadLetters(database, hints.give),
             Fleet(database, hints.give),
             gateway,
-            Tenants(database),
+            tenants,
             Canceller(database, specs, hints.give),
+            Keys(database),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
-        async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):
+        async with background(submitter.run(), gateway.run(), tenants.run(), listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)
 
 
