@@ -18,6 +18,7 @@ from foliot.domain.access import Scope, check_may
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
+from foliot.store.database import ACTING_FOR
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
@@ -44,6 +45,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
             if owner is None:
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
+            ACTING_FOR.set(owner.tenant)
             if scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)

@@ -67,6 +67,19 @@ async def open_database(settings: Settings, stop: asyncio.Event, *, size: int) -
 
 
 @asynccontextmanager
+async def open_guarded(database: Database, *, size: int) -> AsyncIterator[Database]:
+    """Connections on which the server itself keeps tenants apart, where its owner lets us have them."""
+    guarded = await database.guarded(size=size)
+    if guarded is None:
+        log.warning("tenants are kept apart by queries alone: `foliot doctor` says what row level security needs")
+        guarded = await Database.open(database.dsn, size=size)
+    try:
+        yield guarded
+    finally:
+        await guarded.close()
+
+
+@asynccontextmanager
 async def open_hints(database: Database) -> AsyncIterator[Hints]:
     """A notifier of this process's own, on a connection of its own."""
     line = database.line(hot=False)

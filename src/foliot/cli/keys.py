@@ -71,14 +71,14 @@ def key() -> None:
 @click.option("--name", default="key", show_default=True, help="What it is for; two of a name are active at most.")
 @click.option(
     "--role",
-    type=click.Choice([*Role]),
+    type=click.Choice([each.value for each in Role]),
     help="What it may do. Without, editor; or worker, if it serves queues.",
 )
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice([each for each in Scope if each is not Scope.WORK]),
+    type=click.Choice([each.value for each in Scope if each is not Scope.WORK]),
     help="Of what the role may do only this (may be given several times).",
 )
 @may_serve

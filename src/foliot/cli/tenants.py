@@ -30,7 +30,11 @@ def tenant() -> None:
 @tenant.command("create")
 @click.argument("name")
 @click.option(
-    "--role", type=click.Choice([*Role]), default=Role.ADMIN.value, show_default=True, help="Of the first key."
+    "--role",
+    type=click.Choice([each.value for each in Role]),
+    default=Role.ADMIN.value,
+    show_default=True,
+    help="Of the first key.",
 )
 @may_serve
 @wants_json

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
@@ -144,6 +145,12 @@ class Line:
             self._connection = None
 
 
+API_ROLE: Final = "foliot_api"
+"""To which the server shows one tenant's rows at a time; see `guard_tables` in the migrations."""
+ACTING_FOR: Final[ContextVar[int | None]] = ContextVar("acting_for", default=None)
+"""The tenant whose request is being answered."""
+
+
 class Database:
     """A pool of connections to the primary."""
 
@@ -152,13 +159,13 @@ class Database:
         self._pool = pool
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int = 8) -> Self:
+    async def open(cls, dsn: str, *, size: int = 8, **settings: str) -> Self:
         """Connect once, to be sure of the way there; `Unavailable` if it may be open later, `Refused` if not."""
         pool = asyncpg.create_pool(
             dsn,
             min_size=0,  # the driver would keep more alive by itself, and fill the log while the server is away
             max_size=size,
-            server_settings=dict(_SESSION),
+            server_settings={**_SESSION, **settings},
             command_timeout=_patience(_SESSION["statement_timeout"]),
             timeout=_TO_CONNECT,
             target_session_attrs="read-write",
@@ -206,3 +213,23 @@ class Database:
     async def fetchval(self, name: str, *arguments: Any) -> Any:
         row = await self.fetchrow(name, *arguments)
         return None if row is None else next(iter(row.values()))
+
+    async def guarded(self, *, size: int) -> "Database | None":
+        """The same database for the tenant that is acted for and nobody else; none if the role for it is missing."""
+        if not await self.fetchval("may_be_guarded", API_ROLE):
+            return None
+        return await TenantDatabase.open(self.dsn, size=size, role=API_ROLE)
+
+
+class TenantDatabase(Database):
+    """A pool whose connections show what belongs to the tenant that is acted for, and nothing else.
+
+    Without one they show nothing: the pool takes the setting back when a connection returns.
+    """
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        async with super().connection() as connection:
+            tenant = ACTING_FOR.get()
+            await connection.fetchval(SQL["act_for"], "" if tenant is None else str(tenant))
+            yield connection
