@@ -13,6 +13,7 @@ from foliot.domain.access import AT_THE_DATABASE, GRANTS, NewKey, Role, Scope
 from foliot.services.keys import Keys
 from foliot.services.tenants import REMEMBERED, Tenants
 from foliot.store.database import Database
+from foliot.store.migrate import migrate
 from world import World
 
 
@@ -112,13 +113,36 @@ async def test_an_operator_makes_and_sees_tenants_and_others_only_themselves(api
         assert (await api.get(f"/v1/tenants/{path}")).status == 404
 
 
+@pytest.mark.parametrize(
+    "trick", ["{}/health", "{}/docs", "{}/", "{};/health", "{}%2fhealth", "/{}", "/health/..{}", "{}?/openapi.json"]
+)
+async def test_no_way_of_writing_an_address_needs_no_key(api: Caller, trick: str):
+    nobody = Caller(api.app, None)
+    for operation in OPERATIONS:
+        answer = await nobody(operation.method, trick.format(address(operation).partition("?")[0]))
+        assert answer.status in {307, 401, 404, 405}, operation.name
+
+
+async def test_nothing_that_ships_is_a_key(empty_dsn: str):
+    await migrate(empty_dsn)
+    database = await Database.open(empty_dsn, size=1)
+    try:
+        assert not await database.fetch("list_keys", None, None, None, None, None, 10)
+        assert not await Tenants(database).seen_by(AT_THE_DATABASE, after="", limit=10)
+    finally:
+        await database.close()
+
+
 async def test_fifty_tenants_over_two_connections_never_see_each_other(dsn: str):
     small = await Database.open(dsn, size=2)
     try:
         async with World.begin(small) as world:
-            app = application(world)
+            own = await small.guarded(size=2)
+            assert own is not None
+            app = application(world, own=own)
             keys = {f"team-{number}": await Tenants(small).create(f"team-{number}") for number in range(50)}
             await asyncio.gather(*(_live(Caller(app, key), name) for name, key in keys.items()))
+            await own.close()
     finally:
         await small.close()
 
