@@ -129,13 +129,14 @@ async def test_without_a_valid_key_every_operation_answers_401(
                 assert answer.json["hint"]
 
 
-async def test_a_revoked_key_works_no_longer_than_it_is_remembered(
-    api: Caller, world: World, owned: dict[str, int], subtests: pytest.Subtests
+@pytest.mark.parametrize("end", ["revoked_at", "expires_at"])
+async def test_a_key_that_ended_works_no_longer_than_it_is_remembered(
+    api: Caller, world: World, owned: dict[str, int], subtests: pytest.Subtests, end: str
 ):
     now = [0.0]
     known = Caller(application(world, Tenants(world.database, lambda: now[0])), api.key)
     assert (await known.get("/v1/jobs")).status == 200
-    await world.sql("UPDATE foliot.api_key SET revoked_at = clock_timestamp()")
+    await world.sql(f"UPDATE foliot.api_key SET {end} = clock_timestamp()")
     now[0] = REMEMBERED + 0.1
     for operation in OPERATIONS:
         with subtests.test(operation.name):

@@ -120,13 +120,14 @@ def list_keys(settings: Settings, tenant: str | None, status: str | None, limit:
     """List keys, newest first: of TENANT, of all where the database is at hand, else of one's own."""
     from foliot.services.keys import Keys
 
-    query = {"tenant": tenant, "status": status, "limit": limit}
-
     def remotely(client: Foliot) -> dict[str, Any]:
-        found = client.keys(**query)
+        found = client.keys(tenant=tenant, status=status, limit=limit)
         return {"items": [each.values for each in found], "nextCursor": found.next_cursor}
 
-    found = through(settings, remotely, lambda database: Keys(database).page(AT_THE_DATABASE, **query))
+    def here(database: Database) -> Awaitable[Any]:
+        return Keys(database).page(AT_THE_DATABASE, tenant=tenant, status=status, limit=limit)
+
+    found = through(settings, remotely, here)
     if json:
         as_json(found["items"])
         return

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from foliot.domain.access import Authority, NewKey, Role, check_serves
-from foliot.domain.errors import Conflict, FoliotError, InvalidField, NotFound
+from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
 from foliot.kit.tokens import new_token, read_token
@@ -141,15 +141,20 @@ class Tenants:
             await asyncio.sleep(NOTED_EVERY)
             try:
                 await self.note_used()
-            except FoliotError as error:
-                log.warning("which keys were used is not written down", error=str(error))
+            except Exception as error:  # noqa: BLE001 - nobody shall be refused because of a note
+                log.warning("which keys were used is written down later", error=str(error))
 
     async def note_used(self) -> None:
         """Write down which keys were used since the last time, all at once."""
         used, self._used = self._used, {}
-        if used:
-            now = self._monotonic()
+        if not used:
+            return
+        now = self._monotonic()
+        try:
             await keys.note_used(self._database, {key: now - at for key, at in used.items()})
+        except BaseException:
+            self._used = used | self._used
+            raise
 
 
 def view(row: TenantRow) -> TenantView:

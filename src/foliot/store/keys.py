@@ -108,9 +108,9 @@ async def find_key(database: Database, key: str) -> KeyOwner | None:
     row = await database.fetchrow("find_key", key)
     if row is None:
         return None
-    *owner, role, only, remaining = row.values()
-    *_, serves = owner
-    return KeyOwner(*owner, Role(role), scopes_of(Role(role), only, serves), remaining)
+    digest, tenant, name, key, serves, role, narrowed, remaining = row.values()
+    scopes = scopes_of(Role(role), narrowed, serves)
+    return KeyOwner(digest, tenant, name, key, serves, Role(role), scopes, remaining)
 
 
 def _key(row: Row) -> KeyRow:
