@@ -1,11 +1,11 @@
 """Connections to PostgreSQL: a pool for people's requests, and single lines for the hot loops."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import asyncpg
 
@@ -154,6 +154,9 @@ ACTING_FOR: Final[ContextVar[int | None]] = ContextVar("acting_for", default=Non
 class Database:
     """A pool of connections to the primary."""
 
+    _reset: ClassVar[Callable[[Connection], Awaitable[None]] | None] = None
+    """What is done with a connection that comes back, instead of what the driver does."""
+
     def __init__(self, dsn: str, pool: asyncpg.Pool) -> None:
         self.dsn = dsn
         self._pool = pool
@@ -166,6 +169,7 @@ class Database:
             min_size=0,  # the driver would keep more alive by itself, and fill the log while the server is away
             max_size=size,
             server_settings={**_SESSION, **settings},
+            reset=cls._reset,
             command_timeout=_patience(_SESSION["statement_timeout"]),
             timeout=_TO_CONNECT,
             target_session_attrs="read-write",
@@ -222,10 +226,15 @@ class Database:
 
 
 class TenantDatabase(Database):
-    """A pool whose connections show what belongs to the tenant that is acted for, and nothing else.
+    """A pool whose connections show what belongs to the tenant that is acted for, and nothing else; without one, nothing.
 
-    Without one they show nothing: the pool takes the setting back when a connection returns.
+    Whoever takes a connection says for whom. Nothing else is ever set on one, so there is nothing to take back when it
+    returns: the exchange that is saved pays for the one that is added.
     """
+
+    @staticmethod
+    async def _reset(_: Connection) -> None:
+        """The driver has ended an open transaction by now."""
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
