@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.services.calendars import CalendarKeeper
+from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.gauges import Gauges
@@ -148,6 +149,7 @@ def application(world: World, tenants: Tenants | None = None, own: Database | No
             operations=Operations(own, world.hints.append),
             calendars=CalendarKeeper(own),
             dead_letters=DeadLetters(own, world.hints.append),
+            canceller=Canceller(own, world.specs, world.hints.append),
         )
     return build(services, Health(world.database), Gauges(world.database))
 

@@ -59,7 +59,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Fleet(database, hints.give),
             gateway,
             tenants,
-            Canceller(database, specs, hints.give),
+            Canceller(own, specs, hints.give),
             Keys(database),
         )
         app = build(services, Health(database), Gauges(database))

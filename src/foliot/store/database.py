@@ -226,7 +226,7 @@ class Database:
 
 
 class TenantDatabase(Database):
-    """A pool whose connections show what belongs to the tenant that is acted for, and nothing else; without one, nothing.
+    """A pool whose connections show what belongs to the tenant that is acted for and no more; without one, nothing.
 
     Whoever takes a connection says for whom. Nothing else is ever set on one, so there is nothing to take back when it
     returns: the exchange that is saved pays for the one that is added.
