@@ -139,6 +139,8 @@ def application(world: World, tenants: Tenants | None = None, own: Database | No
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        world.completer,
+        world.graphs,
         Keys(world.database),
     )
     if own is not None:
@@ -157,5 +159,5 @@ def application(world: World, tenants: Tenants | None = None, own: Database | No
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
-    names += ("operation", "operation_item", "dead_letter")
+    names += ("operation", "operation_item", "dead_letter", "dependency")
     return {name: await world.count(name) for name in names}

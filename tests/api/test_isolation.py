@@ -50,6 +50,7 @@ BODIES: dict[str, Any] = {
     "createTenant": {"name": "new"},
     "changeTenant": {"weight": 2},
     "createKey": {"name": "new"},
+    "completeRun": {"outcome": "succeeded"},
 }
 WRITES_A_CALENDAR = {"putCalendar", "importCalendar"}
 """A name that is free makes one's own: there is nothing to compare."""

@@ -36,6 +36,8 @@ class Settings(NamedTuple):
     commands_same_user: bool
     """FOLIOT_COMMANDS_SAME_USER: 1 to run commands as the worker's own user where no other can be had."""
 
+    http_per_host: int
+    """FOLIOT_HTTP_PER_HOST: most calls at once of one worker process to the same host and port; 0 for no limit."""
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
     dead_letter_days: int
@@ -61,6 +63,7 @@ class Settings(NamedTuple):
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
             commands=_path(environment.get("FOLIOT_COMMANDS")),
             commands_same_user=environment.get("FOLIOT_COMMANDS_SAME_USER", "") == "1",
+            http_per_host=_whole("FOLIOT_HTTP_PER_HOST", environment.get("FOLIOT_HTTP_PER_HOST") or "0"),
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
             handler_connections=_count(
@@ -78,6 +81,12 @@ def _port(name: str, text: str) -> int:
 def _count(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise ValueError(f"{name}={text}: a number above 0")
+    return int(text)
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"{name}={text}: a whole number, 0 or more")
     return int(text)
 
 
