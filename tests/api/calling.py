@@ -15,6 +15,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
@@ -152,6 +153,7 @@ def application(world: World, tenants: Tenants | None = None, own: Database | No
             calendars=CalendarKeeper(own),
             dead_letters=DeadLetters(own, world.hints.append),
             canceller=Canceller(own, world.specs, world.hints.append),
+            graphs=Graphs(own, world.hints.append),
         )
     return build(services, Health(world.database), Gauges(world.database))
 
