@@ -3,7 +3,9 @@
 from typing import Final
 
 from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
+from chaos.mutations_of_admission import OF_ADMISSION
 from chaos.mutations_of_dispatch import OF_DISPATCH
+from chaos.mutations_of_stopping import OF_STOPPING
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
 
@@ -56,9 +58,14 @@ _FENCE_OFF = Mutant(
         ),
         Edit(
             "store/sql/dispatch.sql",
-            "      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run\n"
-            "      JOIN run ON run.id = x.run AND run.fence < held.id\n",
-            "      JOIN run ON run.id = x.run\n",
+            "      JOIN held ON held.fence = x.fence AND held.runs[x.position] = x.run\n"
+            "      JOIN run ON run.id = x.run AND run.fence < held.id AND (",
+            "      JOIN run ON run.id = x.run AND (",
+        ),
+        Edit(
+            "store/sql/dispatch.sql",
+            "run.*, held.id AS claim, x.fence AS told",
+            "run.*, x.fence AS claim, x.fence AS told",
         ),
         # Otherwise it is a race between its first heartbeat and its first settlement, and mostly won by the former.
         Edit(
@@ -271,4 +278,6 @@ MUTANTS: Final = (
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
     *OF_DISPATCH,
+    *OF_ADMISSION,
+    *OF_STOPPING,
 )

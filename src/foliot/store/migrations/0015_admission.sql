@@ -96,7 +96,8 @@ BEGIN
                          CASE WHEN tenant.concurrency IS NOT NULL THEN 3 END),
                         (3, tenant.concurrency, 0, NULL, of_job.one IS NULL AND of_job.two IS NULL, NULL))
                         AS each(line, capacity, owner, key, is_first, next)
-                 WHERE each.capacity IS NOT NULL AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id)) AS its
+                 WHERE each.capacity IS NOT NULL AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id)
+                OFFSET 0) AS its                                -- the number of a slot is reckoned once
           LEFT JOIN slot known ON known.id = its.slot
     ), opened AS (
         INSERT INTO slot (id, owner, capacity)
