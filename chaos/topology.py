@@ -100,7 +100,7 @@ class Topology:
         await asyncio.to_thread(self.server.start)
         await self._command("migrate")
         for tenant in TENANTS:
-            made = await self._command("tenant", "create", tenant, "--serve", "*", "--json")
+            made = await self._command("tenant", "create", tenant, "--role", "operator", "--serve", "*", "--json")
             self.keys[tenant] = msgspec.json.decode(made)["key"]
         await self._command("tenant", "limit", CROWDED, str(CROWD))
         await self.watch.open_books()

@@ -12,6 +12,7 @@ import asyncpg
 
 from chaos.records import CROWD, CROWDED
 from chaos.simulation.loop import VirtualLoop
+from foliot.domain.access import Role
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database, connect
 from foliot.store.migrate import shipped
@@ -99,7 +100,7 @@ class Ground:
             await ground._admin.execute(_UNDISTURBED)
             database = await Database.open(ground._dsn, size=1)
             tenants = Tenants(database)
-            ground.keys = {tenant: await tenants.create(tenant) for tenant in TENANTS}
+            ground.keys = {tenant: await tenants.create(tenant, role=Role.OPERATOR) for tenant in TENANTS}
             await tenants.set_limit(CROWDED, CROWD)
             await database.close()
         return ground

@@ -31,6 +31,7 @@ from foliot.services.gauges import Gauges
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
@@ -201,6 +202,7 @@ class ApiNode(Node):
             Canceller(database, specs, hints.give),
             Completer(database, hints.give),
             Graphs(database, hints.give),
+            Keys(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -182,8 +182,8 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
     looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
-    assert {finding["what"] for finding in findings} == looked_at | {"commands"}
-    assert (await shell("doctor")).count("ok ") == 9
+    assert {finding["what"] for finding in findings} == looked_at | {"commands", "row level security"}
+    assert (await shell("doctor")).count("ok ") == 10
 
 
 async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, database: Database):

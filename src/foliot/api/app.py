@@ -18,6 +18,7 @@ from foliot.api import (
     dead_letters,
     fleet,
     jobs,
+    keys,
     ledger,
     operations,
     problems,
@@ -45,6 +46,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *calendars.OPERATIONS,
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
+    *keys.OPERATIONS,
     *work.OPERATIONS,
 )
 

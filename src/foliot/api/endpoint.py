@@ -14,10 +14,12 @@ from starlette.responses import Response
 from foliot.api import problems
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.reading import read_body, read_query, read_text
+from foliot.domain.access import Scope, check_may
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
-from foliot.store.tenants import KeyOwner
+from foliot.store.database import ACTING_FOR
+from foliot.store.keys import KeyOwner
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
@@ -30,6 +32,7 @@ NOBODY = KeyOwner(b"", 0, "", "", ())
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
+    scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
@@ -45,10 +48,14 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
                 return problems.unauthorised()
+            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
+            ACTING_FOR.set(owner.tenant)
+            if scope is not None and scope not in caller.scopes:
+                check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
             key, path = _key(request, operation), request.scope["path"]
             call = Call(
-                tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
+                tenant=caller,
                 services=services,
                 path=request.path_params,
                 query=read_query(request, operation.query),

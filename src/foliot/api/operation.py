@@ -1,11 +1,12 @@
 """One table of operations: routes, documents, required scopes and generated tests all derive from it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from foliot.api.reading import SMALL
+from foliot.domain.access import Authority, Role, Scope
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -15,11 +16,16 @@ from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
+
+SCOPES: Final = frozenset(Scope)
+WITHOUT_KEY: Final = "token"
+"""Instead of a scope: what opens the call comes with it, and no key has it."""
 
 
 class Tenant(NamedTuple):
@@ -31,6 +37,12 @@ class Tenant(NamedTuple):
     """The id of the key that it calls with."""
     serves: Sequence[str] = ()
     """The queues whose work that key may fetch."""
+    role: Role = Role.WORKER
+    scopes: frozenset[Scope] = frozenset()
+
+    @property
+    def authority(self) -> Authority:
+        return Authority(self.id, self.role, self.scopes)
 
 
 class Services(NamedTuple):
@@ -50,6 +62,7 @@ class Services(NamedTuple):
     canceller: Canceller
     completer: Completer
     graphs: Graphs
+    keys: Keys
 
 
 class Call(NamedTuple):
@@ -80,7 +93,7 @@ class Reply(NamedTuple):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the API does. Without a scope it cannot exist."""
+    """One thing that the API does. Without a scope, one of those that there are, it cannot exist."""
 
     name: str
     method: str
@@ -112,5 +125,5 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return "{" not in self.path
 
     def __post_init__(self) -> None:
-        if not self.scope:
-            raise ValueError(f"operation {self.name} has no scope")
+        if self.scope not in (SCOPES if self.needs_key else {WITHOUT_KEY}):
+            raise ValueError(f"operation {self.name} has no scope that keys can have: {self.scope!r}")
