@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 
 from foliot.api.app import build
 from foliot.api.operation import Services
+from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
@@ -115,7 +116,7 @@ async def ask(
     return Answer(start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, answered)
 
 
-def application(world: World, tenants: Tenants | None = None) -> Starlette:
+def application(world: World, tenants: Tenants | None = None, egress: Egress = EVERYWHERE) -> Starlette:
     services = Services(
         world.control,
         world.insights,
@@ -129,6 +130,7 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        egress=egress,
     )
     return build(services, Health(world.database), Gauges(world.database))
 

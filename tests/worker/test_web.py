@@ -13,6 +13,7 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from foliot.domain.egress import Egress
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
 from foliot.domain.retry import LONGEST_RETRY_AFTER
@@ -25,7 +26,7 @@ from worker.making import PATIENCE, assignment, call
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with open_session(10) as opened:
+    async with open_session(10, egress=Egress.parse(["loopback", "public"])) as opened:
         yield opened
 
 

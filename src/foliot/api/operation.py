@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from foliot.api.reading import SMALL
+from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -46,6 +47,8 @@ class Services(NamedTuple):
     gateway: Gateway
     tenants: Tenants
     canceller: Canceller
+    egress: Egress = EVERYWHERE
+    """What is refused at the door already; the workers decide, and they ask again."""
 
 
 class Call(NamedTuple):

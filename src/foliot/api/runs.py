@@ -8,6 +8,7 @@ from foliot.api.jobs import run_key
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit, PageQuery
 from foliot.api.reading import LARGE
+from foliot.api.targets import check_target
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.services.submit import Key
@@ -36,6 +37,7 @@ def run_id(call: Call) -> int:
 async def new_run(call: Call, body: RunBody) -> NewRun:
     due, delay = start_of(body)
     spec, target = spec_and_target(body)
+    check_target(call, body.handler)
     payload = payload_of(body)
     limit_key = spec.key_of(payload)
     ref = await call.services.specs.intern(call.tenant.id, spec)

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from foliot.cli.shell import Stopped
+from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
 from foliot.kit.postgres import PostgresError, PostgresServer
@@ -42,6 +43,11 @@ def dsn_of(settings: Settings) -> str:
     except PostgresError as error:
         hint = "set FOLIOT_DATABASE_URL, or start `foliot up` in this folder"
         raise CannotStart(f"no database is known here: {error}", hint) from None
+
+
+def egress_of(settings: Settings) -> Egress:
+    """What HTTP handlers may call: FOLIOT_HTTP_ALLOW less FOLIOT_HTTP_DENY."""
+    return Egress.parse(settings.http_allow or USUAL, settings.http_deny)
 
 
 @asynccontextmanager

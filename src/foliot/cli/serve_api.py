@@ -6,7 +6,7 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import open_database, open_hints, open_socket
+from foliot.cli.compose import egress_of, open_database, open_hints, open_socket
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
@@ -54,6 +54,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             gateway,
             Tenants(database),
             Canceller(database, specs, hints.give),
+            egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})

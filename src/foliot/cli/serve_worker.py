@@ -14,7 +14,7 @@ import structlog
 
 from foliot import __version__
 from foliot.cli.commands import By, open_commands
-from foliot.cli.compose import CannotStart
+from foliot.cli.compose import CannotStart, egress_of
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
@@ -59,14 +59,16 @@ async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reac
         open_nursery(secretive=settings.commands_same_user) as nursery,
         open_commands(settings, nursery) as commands,
     ):
-        await _work(reached, app, nursery, commands, stop)
+        await _work(settings, reached, app, nursery, commands, stop)
 
 
-async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event) -> None:
-    desk = WorkerDesk()
+async def _work(
+    settings: Settings, reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event
+) -> None:
+    desk, egress = WorkerDesk(), egress_of(settings)
     alone = await _alone(app, nursery, desk)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
-    async with open_session(app.concurrency) as session:
+    async with open_session(app.concurrency, egress=egress) as session:
         with ExitStack() as stack:
             threads = ThreadPoolExecutor(min(app.concurrency, 64), thread_name_prefix="handler")
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
@@ -93,6 +95,7 @@ async def _work(reached: Reached, app: Worker, nursery: Nursery, commands: dict[
 
             options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
             ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
+            log.info("HTTP handlers may call", targets=str(egress))
             process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold, desk=desk)
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             await process.run(stop, ready)

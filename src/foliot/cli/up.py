@@ -14,11 +14,12 @@ import click
 import structlog
 
 from foliot.cli.child import FOLIOT, Child
-from foliot.cli.compose import API_SOCKET, CannotStart, bind, say_trouble, url_of
+from foliot.cli.compose import API_SOCKET, CannotStart, bind, egress_of, say_trouble, url_of
 from foliot.cli.greeting import greet
 from foliot.cli.home import held, introduce
 from foliot.cli.processes import check_processes, commands_options, load_app, with_commands
 from foliot.cli.shell import SUPERVISED, Stopped, run_process
+from foliot.domain.egress import DEVELOPING
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
@@ -54,6 +55,8 @@ def up(
     """
     if app is not None:
         load_app(app)  # a typo is told now, not by a child that restarts for ever
+    settings = settings._replace(http_allow=settings.http_allow or DEVELOPING)
+    egress_of(settings)  # as above
     worker = ["worker", *([app] if app else []), *(["--processes", processes] if processes else [])]
     told = with_commands(settings, commands, same_user=commands_same_user)
     run_process("up", told, lambda stop: _up(told, worker, stop))
@@ -141,6 +144,7 @@ async def _supervise(
         SUPERVISED: "1",
         "FOLIOT_HOME": str(settings.home),
         "FOLIOT_DATABASE_URL": database.dsn,
+        "FOLIOT_HTTP_ALLOW": ",".join(settings.http_allow),
     }
     door = listener.fileno()
     children = (

@@ -34,6 +34,9 @@ LEFT_BEHIND: Final = Counter(
     registry=REGISTRY,
 )
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
+TARGETS_REFUSED: Final = Counter(
+    "foliot_targets_refused", "Calls not made, because handlers may not call their target", registry=REGISTRY
+)
 LATE_RESULTS: Final = Counter(
     "foliot_late_results", "Results without effect, because they came after the lease was lost", registry=REGISTRY
 )

@@ -9,11 +9,14 @@ import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
-from foliot.domain.errorclass import classes_of, classes_of_status
+from foliot.domain.egress import Egress
+from foliot.domain.errorclass import REFUSED, classes_of, classes_of_status
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure
 from foliot.domain.retry import LONGEST_RETRY_AFTER
 from foliot.domain.spec import HttpHandler
+from foliot.kit import telemetry
+from foliot.kit.outbound import GuardedConnector, Refused
 from foliot.wire.codec import rfc3339
 from foliot.worker.executor import Assignment, Executor
 
@@ -22,10 +25,13 @@ LARGEST_RESPONSE: Final = 64 * 1024
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
 
 
-def open_session(limit: int) -> aiohttp.ClientSession:
-    """A session that reuses connections and keeps no cookies: runs of different tenants share nothing but sockets."""
+def open_session(limit: int, *, egress: Egress) -> aiohttp.ClientSession:
+    """A session that reuses connections and keeps no cookies: runs of different tenants share nothing but sockets.
+
+    It connects to nothing that `egress` does not allow.
+    """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=limit, limit_per_host=limit, ttl_dns_cache=10),
+        connector=GuardedConnector(egress.reason, limit=limit, limit_per_host=limit, ttl_dns_cache=10),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         auto_decompress=False,
@@ -47,6 +53,9 @@ def http_executor(session: aiohttp.ClientSession) -> Executor:
                 handler.method, url, data=_body(assignment), headers=headers, allow_redirects=False
             ) as response:
                 return _verdict(response.status, response.headers, await _read(response.content))
+        except Refused as error:
+            telemetry.TARGETS_REFUSED.inc()
+            return Failure(str(error), permanent=True, classes=(REFUSED,))
         except (aiohttp.ClientError, OSError) as error:
             # Whatever the library calls it, to a rule it is what its name says: no connection.
             classes = ("ConnectionError", *classes_of(type(error)))
