@@ -12,6 +12,7 @@ import msgspec
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -65,6 +66,7 @@ class World:
         self.fleet = Fleet(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
         self.canceller = Canceller(database, self.specs, self.hints.append)
+        self.audit = AuditTrail(database)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []

@@ -130,6 +130,7 @@ def application(world: World, tenants: Tenants | None = None, egress: Egress = E
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        world.audit,
         egress=egress,
     )
     return build(services, Health(world.database), Gauges(world.database))

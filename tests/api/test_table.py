@@ -71,7 +71,9 @@ def number(operation: Operation, owned: dict[str, int]) -> int:
 
 def test_every_operation_says_which_scope_it_needs():
     for operation in OPERATIONS:
-        assert re.fullmatch(r"(jobs|runs|calendars|fleet|tenants):(read|write)|work", operation.scope), operation.name
+        assert re.fullmatch(r"(jobs|runs|calendars|fleet|tenants|audit):(read|write)|work", operation.scope), (
+            operation.name
+        )
         assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
 
 

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from foliot.api import (
+    audit,
     calendars,
     dead_letters,
     fleet,
@@ -45,6 +46,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *calendars.OPERATIONS,
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
+    *audit.OPERATIONS,
     *work.OPERATIONS,
 )
 

@@ -12,11 +12,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from foliot.api import problems
+from foliot.api.doing import REQUEST_ID, deed_of, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.reading import read_body, read_query, read_text
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
+from foliot.store.audit import DOING
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
@@ -31,20 +33,26 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
         response = await _answer(request)
+        if (name := request_id(request)) is not None:
+            response.headers[REQUEST_ID] = name
         if (taken := observed.get(response.status_code)) is None:
             taken = observed[response.status_code] = telemetry.REQUESTS.labels(operation.name, response.status_code)
         taken.observe(time.perf_counter() - started)
         return response
 
     async def _answer(request: Request) -> Response:
+        caller = doing = None
         try:
-            owner = await tenants.whose(_token(request))
+            token = _token(request)
+            owner = await tenants.whose(token)
             if owner is None:
+                services.audit.denied(deed_of(request, operation, None, token), "no valid key")
                 return problems.unauthorised()
+            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves)
             raw = await _read(request, operation)
             key, path = _key(request, operation), request.scope["path"]
             call = Call(
-                tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
+                tenant=caller,
                 services=services,
                 path=request.path_params,
                 query=read_query(request, operation.query),
@@ -54,9 +62,16 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
             )
+            if operation.is_change:
+                doing = DOING.set(deed_of(request, operation, caller, ""))
             return _render(await operation.handler(call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
+            if isinstance(error, Forbidden):
+                services.audit.denied(deed_of(request, operation, caller, ""), error.message)
             return _explained(error, operation)
+        finally:
+            if doing is not None:
+                DOING.reset(doing)
 
     return answer
 

@@ -272,6 +272,7 @@ OPERATIONS = (
         scope="runs:write",
         summary="Run a job now, or at another time, besides its schedule",
         handler=run_job,
+        is_submission=True,
         body=RunByHand,
         body_is_optional=True,
         result=Accepted,

@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.egress import EVERYWHERE, Egress
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -47,6 +48,7 @@ class Services(NamedTuple):
     gateway: Gateway
     tenants: Tenants
     canceller: Canceller
+    audit: AuditTrail
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
 
@@ -92,6 +94,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
+    is_submission: bool = False
+    """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record."""
     largest_body: int = SMALL
     text: tuple[str, Callable[[str], Any]] | None = None
     """Besides JSON: a content type, and how a body is made from text that is declared as such."""
@@ -105,6 +109,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def is_fixed(self) -> bool:
         """Whether its address is always the same."""
         return "{" not in self.path
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the audit trail tells of it. What workers say of runs is told by their history."""
+        return self.method != "GET" and self.scope != "work" and not self.is_submission
 
     def __post_init__(self) -> None:
         if not self.scope:

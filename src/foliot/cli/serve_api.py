@@ -13,6 +13,7 @@ from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
 from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -41,6 +42,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         submitter = Submitter(database, hints.give)
         operations = Operations(database, hints.give)
         gateway = Gateway(database, hints.give)
+        trail = AuditTrail(database)
         services = Services(
             Control(database, specs, hints.give),
             Insights(database),
@@ -54,12 +56,13 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             gateway,
             Tenants(database),
             Canceller(database, specs, hints.give),
+            trail,
             egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
-        async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):
+        async with background(submitter.run(), gateway.run(), trail.run(), listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -145,6 +146,7 @@ async def _supervise(
         "FOLIOT_HOME": str(settings.home),
         "FOLIOT_DATABASE_URL": database.dsn,
         "FOLIOT_HTTP_ALLOW": ",".join(settings.http_allow),
+        **_signing(settings),
     }
     door = listener.fileno()
     children = (
@@ -179,6 +181,18 @@ async def _keep_database(server: PostgresServer, stop: asyncio.Event) -> None:
 async def _say_when_stopping(stop: asyncio.Event) -> None:
     await stop.wait()
     log.info("stopping; runs under way may finish")
+
+
+def _signing(settings: Settings) -> dict[str, str]:
+    """The audit trail is signed from the first day, with a key of this home's own unless there is another."""
+    own = settings.home / "audit.key"
+    if settings.audit_key_file is None and not own.exists():
+        own.touch(mode=0o600)
+        own.write_text(secrets.token_hex(32) + "\n", encoding="ascii")
+    return {
+        "FOLIOT_OBJECTS": settings.objects or str(settings.home / "objects"),
+        "FOLIOT_AUDIT_KEY_FILE": str(settings.audit_key_file or own),
+    }
 
 
 def _next_port(settings: Settings) -> dict[str, str]:

@@ -40,6 +40,10 @@ class Settings(NamedTuple):
     """FOLIOT_HTTP_ALLOW: what HTTP handlers may call, separated by commas; empty for what is usual."""
     http_deny: tuple[str, ...]
     """FOLIOT_HTTP_DENY: what HTTP handlers may not call, whatever is allowed."""
+    objects: str | None
+    """FOLIOT_OBJECTS: where objects are kept outside of the database: a folder, or s3://bucket/prefix."""
+    audit_key_file: Path | None
+    """FOLIOT_AUDIT_KEY_FILE: the file with the keys that sign the audit trail, one a line; the first signs."""
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
     dead_letter_days: int
@@ -67,6 +71,8 @@ class Settings(NamedTuple):
             commands_same_user=environment.get("FOLIOT_COMMANDS_SAME_USER", "") == "1",
             http_allow=_list(environment.get("FOLIOT_HTTP_ALLOW", "")),
             http_deny=_list(environment.get("FOLIOT_HTTP_DENY", "")),
+            objects=environment.get("FOLIOT_OBJECTS") or None,
+            audit_key_file=_path(environment.get("FOLIOT_AUDIT_KEY_FILE")),
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
             handler_connections=_count(

@@ -1,0 +1,55 @@
+"""Reading the audit trail."""
+
+from typing import Literal
+
+import msgspec
+
+from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import Limit
+from foliot.wire.audit import AuditEntry
+from foliot.wire.timing import Instant, check_instant
+from foliot.wire.views import Page
+
+
+class AuditQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    subject: str | None = None
+    action: str | None = None
+    actor: str | None = None
+    key_id: str | None = None
+    ip: str | None = None
+    request_id: str | None = None
+    outcome: Literal["done", "denied"] | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+async def list_audit(call: Call) -> Reply:
+    query: AuditQuery = call.query
+    sought = {name: getattr(query, name) for name in ("subject", "action", "actor", "ip", "outcome")}
+    page = await call.services.audit.page(
+        call.tenant.id,
+        since=check_instant(query.since, "since"),
+        until=check_instant(query.until, "until"),
+        limit=query.limit,
+        cursor=query.cursor,
+        key=query.key_id,
+        request=query.request_id,
+        **sought,
+    )
+    return Reply(page)
+
+
+OPERATIONS = (
+    Operation(
+        name="listAudit",
+        method="GET",
+        path="/v1/audit",
+        scope="audit:read",
+        summary="List changes and denied attempts of the tenant, newest first",
+        handler=list_audit,
+        query=AuditQuery,
+        result=Page[AuditEntry],
+    ),
+)
