@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from foliot.domain.audit import Entry, Link, Outcome
-from foliot.domain.job import Draft, Gate
+from foliot.domain.job import Draft, Gate, Overlap
 from foliot.domain.spec import Spec
 from foliot.store.database import Connection, Database, Row
 from foliot.store.reading import JobRow
@@ -84,7 +84,7 @@ def job_facts(job: JobRow | Draft) -> dict[str, Any]:
         "key": job.key,
         "labels": job.labels,
         **job.timing,
-        "exclusive": job.exclusive,
+        "overlap": job.overlap if isinstance(job, Draft) else Overlap.stored(job.overlap, exclusive=job.exclusive),
         "payload": _digest(job.payload),
         **spec_facts(job.spec),
     }
@@ -179,7 +179,7 @@ class LastCheckpoint(NamedTuple):
 
 
 async def last_checkpoint(database: Database) -> LastCheckpoint | None:
-    row = await database.fetchrow("last_checkpoint")
+    row = await database.fetchrow("last_signed")
     return None if row is None else LastCheckpoint(row["number"], row["at"], row["body"].encode(), row["now"])
 
 

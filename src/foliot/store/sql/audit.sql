@@ -66,7 +66,7 @@ SELECT audit.tenant, audit.position, audit.hash
   FROM unnest($1::integer[], $2::bigint[]) AS place (tenant, position)
   JOIN audit ON audit.tenant = place.tenant AND audit.position = place.position
 
--- :name last_checkpoint
+-- :name last_signed
 SELECT number, at, body, clock_timestamp() AS now FROM audit_checkpoint ORDER BY number DESC LIMIT 1
 
 -- :name insert_checkpoint
