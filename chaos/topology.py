@@ -99,7 +99,7 @@ class Topology:
         await asyncio.to_thread(self.server.start)
         await self._command("migrate")
         for tenant in TENANTS:
-            made = await self._command("tenant", "create", tenant, "--serve", "*", "--json")
+            made = await self._command("tenant", "create", tenant, "--role", "operator", "--serve", "*", "--json")
             self.keys[tenant] = msgspec.json.decode(made)["key"]
         await self.watch.open_books()
         wires = map(self._place, (*NODES, CLIENT))

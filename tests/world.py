@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
+from foliot.domain.access import Role
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
@@ -74,7 +75,7 @@ class World:
     @classmethod
     @asynccontextmanager
     async def begin(cls, database: Database) -> AsyncIterator[Self]:
-        key = await Tenants(database).create("acme", ["*"])
+        key = await Tenants(database).create("acme", ["*"], Role.OPERATOR)
         tenant = await find_tenant(database, "acme")
         assert tenant is not None
         world = cls(database, tenant, key)

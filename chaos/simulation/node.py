@@ -30,6 +30,7 @@ from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
@@ -196,6 +197,7 @@ class ApiNode(Node):
             Gateway(database, hints.give),  # its workers speak to the database themselves
             Tenants(database, monotonic),
             Canceller(database, specs, hints.give),
+            Keys(database),
             AuditTrail(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))

@@ -183,8 +183,8 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
     looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
-    assert {finding["what"] for finding in findings} == looked_at | {"commands", "http targets"}
-    assert (await shell("doctor")).count("ok ") == 10
+    assert {finding["what"] for finding in findings} == looked_at | {"commands", "http targets", "row level security"}
+    assert (await shell("doctor")).count("ok ") == 11
 
 
 async def test_the_doctor_says_what_handlers_may_call(shell: Shell):

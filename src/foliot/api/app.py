@@ -19,6 +19,7 @@ from foliot.api import (
     dead_letters,
     fleet,
     jobs,
+    keys,
     ledger,
     operations,
     problems,
@@ -46,6 +47,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *calendars.OPERATIONS,
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
+    *keys.OPERATIONS,
     *audit.OPERATIONS,
     *work.OPERATIONS,
 )

@@ -12,6 +12,7 @@ from foliot.wire.views import Page
 
 
 class AuditQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    tenant: str | None = None
     subject: str | None = None
     action: str | None = None
     actor: str | None = None
@@ -29,7 +30,8 @@ async def list_audit(call: Call) -> Reply:
     query: AuditQuery = call.query
     sought = {name: getattr(query, name) for name in ("subject", "action", "actor", "ip", "outcome")}
     page = await call.services.audit.page(
-        call.tenant.id,
+        call.tenant.authority,
+        tenant=query.tenant,
         since=check_instant(query.since, "since"),
         until=check_instant(query.until, "until"),
         limit=query.limit,
@@ -47,7 +49,7 @@ OPERATIONS = (
         method="GET",
         path="/v1/audit",
         scope="audit:read",
-        summary="List changes and denied attempts of the tenant, newest first",
+        summary="List changes and denied attempts, newest first; operators may name a tenant, or - for unknown callers",
         handler=list_audit,
         query=AuditQuery,
         result=Page[AuditEntry],

@@ -15,10 +15,12 @@ from foliot.api import problems
 from foliot.api.doing import REQUEST_ID, deed_of, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.reading import read_body, read_query, read_text
+from foliot.domain.access import Scope, check_may
 from foliot.domain.errors import FoliotError, Forbidden, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
+from foliot.store.database import ACTING_FOR
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
@@ -29,6 +31,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
+    scope, is_change = Scope(operation.scope), operation.is_change
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
@@ -41,14 +44,17 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         return response
 
     async def _answer(request: Request) -> Response:
-        caller = doing = None
+        caller = None
         try:
             token = _token(request)
             owner = await tenants.whose(token)
             if owner is None:
                 services.audit.denied(deed_of(request, operation, None, token), "no valid key")
                 return problems.unauthorised()
-            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves)
+            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
+            ACTING_FOR.set(owner.tenant)
+            if scope not in caller.scopes:
+                check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
             key, path = _key(request, operation), request.scope["path"]
             call = Call(
@@ -62,18 +68,24 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
             )
-            if operation.is_change:
-                doing = DOING.set(deed_of(request, operation, caller, ""))
-            return _render(await operation.handler(call), operation)
+            return _render(
+                await (_noted(request, operation, call) if is_change else operation.handler(call)), operation
+            )
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
             if isinstance(error, Forbidden):
                 services.audit.denied(deed_of(request, operation, caller, ""), error.message)
             return _explained(error, operation)
-        finally:
-            if doing is not None:
-                DOING.reset(doing)
 
     return answer
+
+
+async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
+    """Make a change, of which the audit trail tells who wanted it."""
+    doing = DOING.set(deed_of(request, operation, call.tenant, ""))
+    try:
+        return await operation.handler(call)
+    finally:
+        DOING.reset(doing)
 
 
 def _explained(error: Exception, operation: Operation) -> Response:

@@ -1,11 +1,12 @@
 """One table of operations: routes, documents, required scopes and generated tests all derive from it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from foliot.api.reading import SMALL
+from foliot.domain.access import Authority, Role, Scope
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
@@ -15,11 +16,14 @@ from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.insights import Insights
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
+
+SCOPES: Final = frozenset(Scope)
 
 
 class Tenant(NamedTuple):
@@ -31,6 +35,12 @@ class Tenant(NamedTuple):
     """The id of the key that it calls with."""
     serves: Sequence[str] = ()
     """The queues whose work that key may fetch."""
+    role: Role = Role.WORKER
+    scopes: frozenset[Scope] = frozenset()
+
+    @property
+    def authority(self) -> Authority:
+        return Authority(self.id, self.role, self.scopes)
 
 
 class Services(NamedTuple):
@@ -48,6 +58,7 @@ class Services(NamedTuple):
     gateway: Gateway
     tenants: Tenants
     canceller: Canceller
+    keys: Keys
     audit: AuditTrail
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
@@ -79,7 +90,7 @@ class Reply(NamedTuple):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the API does. Without a scope it cannot exist."""
+    """One thing that the API does. Without a scope, one of those that there are, it cannot exist."""
 
     name: str
     method: str
@@ -116,5 +127,5 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return self.method != "GET" and self.scope != "work" and not self.is_submission
 
     def __post_init__(self) -> None:
-        if not self.scope:
-            raise ValueError(f"operation {self.name} has no scope")
+        if self.scope not in SCOPES:
+            raise ValueError(f"operation {self.name} has no scope that keys can have: {self.scope!r}")

@@ -18,7 +18,7 @@ _COLUMNS = (
     Column("ip", "FROM", optional=True),
     Column("keyId", "KEY", optional=True),
 )
-_SOUGHT = ("subject", "action", "actor", "key_id", "ip", "request_id", "outcome", "since", "until")
+_SOUGHT = ("tenant", "subject", "action", "actor", "key_id", "ip", "request_id", "outcome", "since", "until")
 
 
 @click.group()
@@ -27,6 +27,7 @@ def audit() -> None:
 
 
 @audit.command("list")
+@click.option("--tenant", help="For operators: of this tenant; - for callers without a valid key.")
 @click.option("--subject", help="Of this thing: a job's id, 'calendar NAME', 'queue NAME'.")
 @click.option("--action", help="Of this operation, such as pauseJob.")
 @click.option("--actor", help="By this tenant's keys.")

@@ -1,6 +1,7 @@
 """What every process is put together from: its database, its hints, its socket."""
 
 import asyncio
+import ipaddress
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -95,6 +96,19 @@ async def open_database(settings: Settings, stop: asyncio.Event, *, size: int) -
 
 
 @asynccontextmanager
+async def open_guarded(database: Database, *, size: int) -> AsyncIterator[Database]:
+    """Connections on which the server itself keeps tenants apart, where its owner lets us have them."""
+    guarded = await database.guarded(size=size)
+    if guarded is None:
+        log.warning("tenants are kept apart by queries alone: `foliot doctor` says what row level security needs")
+        guarded = await Database.open(database.dsn, size=size)
+    try:
+        yield guarded
+    finally:
+        await guarded.close()
+
+
+@asynccontextmanager
 async def open_hints(database: Database) -> AsyncIterator[Hints]:
     """A notifier of this process's own, on a connection of its own."""
     line = database.line(hot=False)
@@ -124,7 +138,18 @@ def bind(host: str, port: int) -> socket.socket:
         raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}", hint) from None
     listener.listen(1024)
     listener.setblocking(False)
+    if not _is_loopback(listener):
+        log.warning(
+            "other machines can reach this address, and nothing on it is encrypted: keys and payloads can be read on "
+            "their way; put a proxy with TLS before it",
+            host=host,
+            port=listener.getsockname()[1],
+        )
     return listener
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 def url_of(listener: socket.socket) -> str:

@@ -33,6 +33,7 @@ async def examine(settings: Settings) -> list[Finding]:
     zones = await _guarded("time zones", lambda: _recorded_zones(settings)) if database.ok else _zones()
     findings = [_python(), zones, _programs(settings), _home(settings), await _targets(settings), database]
     if database.ok:
+        findings.append(await _row_security(settings))
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
         findings.append(await _guarded("workers", lambda: _workers(settings)))
     findings.append(await _guarded("api", _api))
@@ -46,6 +47,23 @@ async def _guarded(what: str, look: Callable[[], Awaitable[str]]) -> Finding:
         return Finding(what, ok=False, detail=error.message, hint=error.hint)
     except Exception as error:  # noqa: BLE001 - a doctor reports, whatever it finds
         return Finding(what, ok=False, detail=f"{type(error).__name__}: {error}")
+
+
+async def _row_security(settings: Settings) -> Finding:
+    """That it is missing is worth saying, and no fault: not everybody may make roles."""
+    from foliot.cli.compose import dsn_of
+    from foliot.store.database import API_ROLE, Database
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        is_on = await database.fetchval("may_be_guarded", API_ROLE)
+        user = await database.fetchval("who_am_i")
+    finally:
+        await database.close()
+    if is_on:
+        return Finding("row level security", ok=True, detail=f"on: the API acts as {API_ROLE}")
+    hint = f"as an administrator: CREATE ROLE {API_ROLE} NOLOGIN; GRANT {API_ROLE} TO {user}; then `foliot migrate`"
+    return Finding("row level security", ok=True, detail="off: tenants are kept apart by queries alone", hint=hint)
 
 
 def _python() -> Finding:

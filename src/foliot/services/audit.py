@@ -7,10 +7,12 @@ from typing import Final
 import msgspec
 import structlog
 
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot.domain.access import Authority, Role
+from foliot.domain.audit import NOBODY
+from foliot.domain.errors import FoliotError, InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.kit import telemetry
-from foliot.store import audit
+from foliot.store import audit, tenants
 from foliot.store.audit import Deed, Note, Sealed, Sought
 from foliot.store.database import Database
 from foliot.store.reading import NEWEST
@@ -23,32 +25,48 @@ FLUSHED_EVERY: Final = 1.0
 """Seconds."""
 MOST_DENIALS: Final = 500
 """Different ones that are written down at a time; the rest is counted, so that trying every key fills no disk."""
+UNKNOWN: Final = "-"
+"""Instead of a tenant's name: callers without a valid key."""
 _OTHERS: Final = "others"
 _FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class AuditTrail:
-    def __init__(self, database: Database) -> None:
+    """`own` shows one tenant's entries; operators read those of others, and all is written, by `database`."""
+
+    def __init__(self, database: Database, own: Database | None = None) -> None:
         self._database = database
+        self._own = own or database
         self._denied: dict[tuple[Deed, str], int] = {}
         self._others = 0
 
     async def page(
         self,
-        tenant: int,
+        authority: Authority,
         *,
+        tenant: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         limit: int = 50,
         cursor: str | None = None,
         **sought: str | None,
     ) -> Page[AuditEntry]:
-        """Newest first."""
+        """Newest first: of one's own tenant or, for operators, of another, or of callers that nobody knows."""
+        number = authority.tenant if tenant is None else await self._named(authority, tenant)
+        database = self._own if number == authority.tenant else self._database
         filters = Sought(since or _FIRST, until or _LAST, **sought)
-        rows = await audit.list_entries(self._database, tenant, filters, below=_id_of(cursor), limit=limit + 1)
+        rows = await audit.list_entries(database, number, filters, below=_id_of(cursor), limit=limit + 1)
         following = encode("c", rows[limit - 1].entry.id) if len(rows) > limit else None
         return Page([_view(row) for row in rows[:limit]], following)
+
+    async def _named(self, authority: Authority, name: str) -> int:
+        if authority.role is Role.OPERATOR and name == UNKNOWN:
+            return NOBODY
+        number = await tenants.find_tenant(self._database, name) if name.isprintable() else None
+        if number is None or not authority.reaches(number):
+            raise NotFound("there is no such tenant", "a key speaks for its own tenant, an operator's for all")
+        return number
 
     def denied(self, deed: Deed, why: str) -> None:
         """Note, soon, that somebody was turned away. The same of the same within a second is one entry with a count.

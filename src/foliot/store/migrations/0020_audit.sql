@@ -40,11 +40,13 @@ CREATE TABLE audit_checkpoint (
 );
 
 -- Nobody changes what was written, whatever role it has been granted. Sealing is no change: it happens once, and touches
--- nothing that was said. The role that answers requests does not seal either.
+-- nothing that was said. The role that answers requests only adds to the trail: it neither seals nor signs.
 CREATE FUNCTION audit_stays() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'audit' THEN
+    IF TG_OP = 'INSERT' AND NEW.position IS NULL THEN
+        RETURN NEW;
+    ELSIF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'audit' THEN
         IF OLD.position IS NULL AND NEW.position IS NOT NULL AND current_user <> 'foliot_api'
            AND to_jsonb(NEW) - '{position,hash}'::text[] = to_jsonb(OLD) - '{position,hash}'::text[] THEN
             RETURN NEW;
@@ -52,7 +54,17 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'the audit trail is written once' USING ERRCODE = 'insufficient_privilege';
 END $$;
-CREATE TRIGGER stays BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_stays();
+CREATE FUNCTION audit_is_not_theirs() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_user = 'foliot_api' THEN
+        RAISE EXCEPTION 'who answers requests does not seal them' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER not_theirs AFTER INSERT OR UPDATE OR DELETE ON audit_chain EXECUTE FUNCTION audit_is_not_theirs();
+CREATE TRIGGER not_theirs AFTER INSERT ON audit_checkpoint EXECUTE FUNCTION audit_is_not_theirs();
+CREATE TRIGGER stays BEFORE INSERT OR UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_stays();
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON audit EXECUTE FUNCTION audit_stays();
 CREATE TRIGGER stays BEFORE UPDATE OR DELETE ON audit_checkpoint FOR EACH ROW EXECUTE FUNCTION audit_stays();
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON audit_checkpoint EXECUTE FUNCTION audit_stays();
