@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.domain.egress import EVERYWHERE, Egress
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -155,6 +156,7 @@ def application(
             calendars=CalendarKeeper(own),
             dead_letters=DeadLetters(own, world.hints.append),
             canceller=Canceller(own, world.specs, world.hints.append),
+            audit=AuditTrail(world.database, own),
         )
     return build(services, Health(world.database), Gauges(world.database))
 

@@ -2,17 +2,20 @@
 
 from typing import Any
 
+import asyncpg
 import pytest
 
 from api.calling import PLAIN, Answer, Caller
 from api.test_table import BODIES, CALENDAR, WITH_ID, address, number, owned  # noqa: F401 - a fixture
 from foliot.api.app import OPERATIONS
 from foliot.domain.ids import encode
+from foliot.services.seal import Sealer
+from foliot.store.database import ACTING_FOR
 from world import World
 
 CHANGES = [each for each in OPERATIONS if each.is_change]
 ICS = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nDTSTART;VALUE=DATE:20261225\nSUMMARY:x\nEND:VEVENT\nEND:VCALENDAR"
-LAST = {"cancelJob", "deleteJob", "deleteCalendar", "cancelOperation"}
+LAST = {"cancelJob", "deleteJob", "revokeKey", "deleteCalendar", "cancelOperation"}
 BODIES_OF_CHANGES: dict[str, Any] = {
     **BODIES,
     "putCalendar": {"timezone": "Asia/Tokyo"},
@@ -26,11 +29,11 @@ async def entries(api: Caller, query: str = "") -> list[dict[str, Any]]:
 
 def test_handing_in_work_is_no_change_and_neither_is_doing_it():
     quiet = {each.name for each in OPERATIONS if each.method != "GET" and not each.is_change}
-    assert quiet == {"createRun", "createRuns", "runJob", "heartbeat", "claimWork", "settleWork"}
+    assert quiet == {"createRun", "createRuns", "runJob", "heartbeat", "claimWork", "settleWork", "reportWork"}
 
 
 async def test_every_change_is_noted_with_the_change(
-    api: Caller,
+    guarded: Caller,
     owned: dict[str, int],  # noqa: F811 - the fixture
     subtests: pytest.Subtests,
 ):
@@ -46,15 +49,36 @@ async def test_every_change_is_noted_with_the_change(
             continue  # replaying and cancelling do the same, once
         with subtests.test(operation.name):
             where = address(operation, number(operation, owned) if operation in WITH_ID else 0)
-            answer = await api(operation.method, where, bodies.get(operation.name), x_request_id=operation.name)
+            answer = await guarded(operation.method, where, bodies.get(operation.name), x_request_id=operation.name)
             assert answer.status < 300, answer.content
             assert answer.headers["x-request-id"] == operation.name
-            (entry,) = await entries(api, f"?requestId={operation.name}")
+            whose = "&tenant=new" if operation.name == "createTenant" else ""
+            (entry,) = await entries(guarded, f"?requestId={operation.name}{whose}")
             assert (entry["actor"], entry["ip"], entry["action"]) == ("acme", "127.0.0.1", operation.name)
-            assert entry["keyId"] == api.key.split("_")[1]
+            assert entry["keyId"] == guarded.key.split("_")[1]
             assert entry["outcome"] == "done"
             assert entry["subject"]
             assert entry["before"] != entry["after"]
+
+
+async def test_the_role_that_answers_requests_only_adds_to_the_trail(world: World, guarded: Caller):
+    await guarded.create()
+    await Sealer(world.database).run_once()
+    await guarded.create()
+    own = await world.database.guarded(size=1)
+    assert own is not None
+    ACTING_FOR.set(world.tenant)
+    for statement in (
+        "UPDATE audit SET position = 2, hash = sha256('') WHERE tenant = $1 AND position IS NULL",
+        "DELETE FROM audit WHERE tenant = $1",
+        "INSERT INTO audit (tenant, actor, action, outcome, position, hash) VALUES ($1, '', '', 'done', 2, sha256(''))",
+        "UPDATE audit_chain SET position = 0 WHERE tenant = $1",
+        "INSERT INTO audit_checkpoint (number, body) VALUES ($1, '')",
+    ):
+        async with own.connection() as connection:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute(statement, world.tenant)
+    await own.close()
 
 
 async def test_before_and_after_are_told_and_secrets_are_not(api: Caller):
@@ -104,9 +128,31 @@ async def test_whoever_is_turned_away_is_noted(api: Caller, world: World):
         assert (await Caller(api.app, key).get("/v1/jobs")).status == 401
     assert await world.audit.flush() == 2
     assert await entries(api) == [], "nobody known tried it, so it is no tenant's"
+    assert len(await entries(api, "?tenant=-")) == 2
     rows = await world.sql("SELECT tenant, actor, key, ip, action, outcome, after FROM audit ORDER BY key NULLS FIRST")
     assert [row["key"] for row in rows] == [None, api.key.split("_")[1]]
     assert {(row["tenant"], row["actor"], row["action"], row["outcome"]) for row in rows} == {
         (0, "unknown", "listJobs", "denied")
     }
     assert half not in str(rows)
+
+
+async def test_whoever_may_not_is_noted_with_its_tenant(api: Caller, world: World):
+    viewer = Caller(api.app, (await api.post("/v1/keys", {"name": "eyes", "role": "viewer"})).json["key"])
+    for _ in range(3):
+        assert (await viewer.post("/v1/jobs", PLAIN)).status == 403
+    assert (await viewer.get("/v1/audit")).status == 403
+    assert await world.audit.flush() == 2
+    read, wrote = await entries(api, "?outcome=denied")
+    assert {read["action"], wrote["action"]} == {"createJob", "listAudit"}
+    assert wrote["actor"] == "acme"
+    assert sorted(each["after"]["attempts"] for each in (read, wrote)) == [1, 3]
+
+
+async def test_the_keys_of_others_see_only_their_own(api: Caller, stranger: Caller):
+    await api.create()
+    assert (
+        (await stranger.get("/v1/audit?tenant=acme")).status == (await stranger.get("/v1/audit?tenant=x")).status == 404
+    )
+    assert (await stranger.get("/v1/audit?tenant=-")).status == 404
+    assert await entries(stranger, "?tenant=rival") == await entries(stranger)
