@@ -44,9 +44,11 @@ CREATE TABLE audit_checkpoint (
 CREATE FUNCTION audit_stays() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'INSERT' AND NEW.position IS NULL THEN
-        RETURN NEW;
-    ELSIF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'audit' THEN
+    IF TG_TABLE_NAME = 'audit' AND TG_OP = 'INSERT' THEN
+        IF NEW.position IS NULL THEN
+            RETURN NEW;
+        END IF;
+    ELSIF TG_TABLE_NAME = 'audit' AND TG_OP = 'UPDATE' THEN
         IF OLD.position IS NULL AND NEW.position IS NOT NULL AND current_user <> 'foliot_api'
            AND to_jsonb(NEW) - '{position,hash}'::text[] = to_jsonb(OLD) - '{position,hash}'::text[] THEN
             RETURN NEW;
