@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import asyncpg
 
@@ -17,6 +17,7 @@ Connection: TypeAlias = Any
 """asyncpg's; it ships no types."""
 Row: TypeAlias = Any
 """One row of an answer: values by name, or in order."""
+Reset: TypeAlias = Callable[[Connection], Awaitable[None]]
 
 _SESSION: Final = MappingProxyType(
     {
@@ -154,22 +155,22 @@ ACTING_FOR: Final[ContextVar[int | None]] = ContextVar("acting_for", default=Non
 class Database:
     """A pool of connections to the primary."""
 
-    _reset: ClassVar[Callable[[Connection], Awaitable[None]] | None] = None
-    """What is done with a connection that comes back, instead of what the driver does."""
-
     def __init__(self, dsn: str, pool: asyncpg.Pool) -> None:
         self.dsn = dsn
         self._pool = pool
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int = 8, **settings: str) -> Self:
-        """Connect once, to be sure of the way there; `Unavailable` if it may be open later, `Refused` if not."""
+    async def open(cls, dsn: str, *, size: int = 8, reset: Reset | None = None, **settings: str) -> Self:
+        """Connect once, to be sure of the way there; `Unavailable` if it may be open later, `Refused` if not.
+
+        `reset` is what is done with a connection that comes back, instead of all that the driver would clean.
+        """
         pool = asyncpg.create_pool(
             dsn,
             min_size=0,  # the driver would keep more alive by itself, and fill the log while the server is away
             max_size=size,
             server_settings={**_SESSION, **settings},
-            reset=cls._reset,
+            reset=reset,
             command_timeout=_patience(_SESSION["statement_timeout"]),
             timeout=_TO_CONNECT,
             target_session_attrs="read-write",
@@ -222,7 +223,11 @@ class Database:
         """The same database for the tenant that is acted for and nobody else; none if the role for it is missing."""
         if not await self.fetchval("may_be_guarded", API_ROLE):
             return None
-        return await TenantDatabase.open(self.dsn, size=size, role=API_ROLE)
+        return await TenantDatabase.open(self.dsn, size=size, reset=_as_it_is, role=API_ROLE)
+
+
+async def _as_it_is(_: Connection) -> None:
+    """The driver has ended an open transaction by now."""
 
 
 class TenantDatabase(Database):
@@ -231,10 +236,6 @@ class TenantDatabase(Database):
     Whoever takes a connection says for whom. Nothing else is ever set on one, so there is nothing to take back when it
     returns: the exchange that is saved pays for the one that is added.
     """
-
-    @staticmethod
-    async def _reset(_: Connection) -> None:
-        """The driver has ended an open transaction by now."""
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
