@@ -194,5 +194,5 @@ async def clock(database: Database) -> datetime:
 
 async def count_unsealed(database: Database) -> tuple[int, float]:
     """How many wait to be sealed, up to 10,000, and for how many seconds the oldest has."""
-    row = await database.fetchrow("unsealed_since")
+    (row,) = await database.fetch("unsealed_since")
     return row["count"], row["oldest"] or 0.0
