@@ -53,9 +53,9 @@ async def test_every_change_is_noted_with_the_change(
             assert answer.status < 300, answer.content
             assert answer.headers["x-request-id"] == operation.name
             whose = "&tenant=new" if operation.name == "createTenant" else ""
-            (entry,) = await entries(guarded, f"?requestId={operation.name}{whose}")
+            (entry,) = await entries(guarded, f"?request={operation.name}{whose}")
             assert (entry["actor"], entry["ip"], entry["action"]) == ("acme", "127.0.0.1", operation.name)
-            assert entry["keyId"] == guarded.key.split("_")[1]
+            assert entry["keyId"] == "key_" + guarded.key.split("_")[1]
             assert entry["outcome"] == "done"
             assert entry["subject"]
             assert entry["before"] != entry["after"]
@@ -116,7 +116,7 @@ async def test_pages_filters_and_other_tenants(api: Caller, stranger: Caller):
     at = first.json["items"][0]["at"]
     assert len(await entries(api, f"?since={at}")) == 1
     assert len(await entries(api, f"?until={at}&action=createJob&outcome=done&actor=acme&ip=127.0.0.1")) == 4
-    assert await entries(api, "?keyId=other") == await entries(api, "?requestId=other") == []
+    assert await entries(api, "?key=other") == await entries(api, "?request=other") == []
     assert await entries(stranger) == []
     assert (await api.get("/v1/audit?outcome=maybe")).status == 422
     assert (await api.get("/v1/audit?cursor=x")).field == "cursor"

@@ -6,19 +6,19 @@ import msgspec
 
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
-from foliot.wire.audit import AuditEntry
+from foliot.wire.audit import KEY_PREFIX, AuditEntry
 from foliot.wire.timing import Instant, check_instant
 from foliot.wire.views import Page
 
 
-class AuditQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class AuditQuery(msgspec.Struct, forbid_unknown_fields=True):
     tenant: str | None = None
     subject: str | None = None
     action: str | None = None
     actor: str | None = None
-    key_id: str | None = None
+    key: str | None = None
     ip: str | None = None
-    request_id: str | None = None
+    request: str | None = None
     outcome: Literal["done", "denied"] | None = None
     since: Instant | None = None
     until: Instant | None = None
@@ -28,7 +28,7 @@ class AuditQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 async def list_audit(call: Call) -> Reply:
     query: AuditQuery = call.query
-    sought = {name: getattr(query, name) for name in ("subject", "action", "actor", "ip", "outcome")}
+    sought = {name: getattr(query, name) for name in ("subject", "action", "actor", "ip", "request", "outcome")}
     page = await call.services.audit.page(
         call.tenant.authority,
         tenant=query.tenant,
@@ -36,8 +36,7 @@ async def list_audit(call: Call) -> Reply:
         until=check_instant(query.until, "until"),
         limit=query.limit,
         cursor=query.cursor,
-        key=query.key_id,
-        request=query.request_id,
+        key=None if query.key is None else query.key.removeprefix(KEY_PREFIX),
         **sought,
     )
     return Reply(page)

@@ -18,7 +18,7 @@ _COLUMNS = (
     Column("ip", "FROM", optional=True),
     Column("keyId", "KEY", optional=True),
 )
-_SOUGHT = ("tenant", "subject", "action", "actor", "key_id", "ip", "request_id", "outcome", "since", "until")
+_SOUGHT = ("tenant", "subject", "action", "actor", "key", "ip", "request", "outcome", "since", "until")
 
 
 @click.group()
@@ -31,9 +31,9 @@ def audit() -> None:
 @click.option("--subject", help="Of this thing: a job's id, 'calendar NAME', 'queue NAME'.")
 @click.option("--action", help="Of this operation, such as pauseJob.")
 @click.option("--actor", help="By this tenant's keys.")
-@click.option("--key-id", help="With this key.")
+@click.option("--key", help="With this key.")
 @click.option("--ip", help="From this address.")
-@click.option("--request-id", help="Of this request.")
+@click.option("--request", help="Of this request.")
 @click.option("--outcome", type=click.Choice(["done", "denied"]), help="What was done, or what was denied.")
 @click.option("--since", metavar="INSTANT", help="From this instant on.")
 @click.option("--until", metavar="INSTANT", help="Before this instant.")

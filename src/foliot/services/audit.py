@@ -16,7 +16,7 @@ from foliot.store import audit, tenants
 from foliot.store.audit import Deed, Note, Sealed, Sought
 from foliot.store.database import Database
 from foliot.store.reading import NEWEST
-from foliot.wire.audit import AuditEntry
+from foliot.wire.audit import KEY_PREFIX, AuditEntry
 from foliot.wire.views import Page
 
 log = structlog.get_logger("audit")
@@ -124,7 +124,7 @@ def _view(row: Sealed) -> AuditEntry:
         entry_id=encode("aud", entry.id),
         at=entry.at,
         actor=entry.actor,
-        key_id=entry.key,
+        key_id=None if entry.key is None else KEY_PREFIX + entry.key,
         ip=entry.ip,
         request_id=entry.request,
         action=entry.action,

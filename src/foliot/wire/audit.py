@@ -1,10 +1,13 @@
 """Entries of the audit trail on the wire."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+
+KEY_PREFIX: Final = "key_"
+"""Of the ids of keys, as people see them."""
 
 
 class AuditEntry(msgspec.Struct, kw_only=True, rename="camel"):
