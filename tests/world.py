@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import msgspec
 
+from foliot.api.patch import merged
 from foliot.domain.access import Role
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
@@ -16,11 +17,13 @@ from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
+from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights, draft_again, job_view
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
@@ -64,10 +67,12 @@ class World:
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
         self.dead_letters = DeadLetters(database, self.hints.append)
+        self.graphs = Graphs(database, self.hints.append)
         self.fleet = Fleet(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
         self.canceller = Canceller(database, self.specs, self.hints.append)
         self.audit = AuditTrail(database)
+        self.completer = Completer(database, self.hints.append, lambda: 0.0)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []
@@ -161,6 +166,11 @@ class World:
 
     async def resume(self, job: int) -> Any:
         return await self.control.resume(self.tenant, job, partial(draft_again, self.tenant))
+
+    async def change(self, job: int, **fields: Any) -> None:
+        """Change fields of a job, in the wire's spelling, as a PATCH does."""
+        patch = msgspec.json.encode(fields)
+        await self.control.change(self.tenant, job, lambda row: draft_of(merged(row, patch), self.tenant))
 
     async def worker(self, *functions: str) -> "Hand":
         """A registered worker that claims and settles when told to."""

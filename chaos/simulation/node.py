@@ -22,12 +22,14 @@ from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
 from foliot.services.keys import Keys
@@ -197,6 +199,8 @@ class ApiNode(Node):
             Gateway(database, hints.give),  # its workers speak to the database themselves
             Tenants(database, monotonic),
             Canceller(database, specs, hints.give),
+            Completer(database, hints.give),
+            Graphs(database, hints.give),
             Keys(database),
             AuditTrail(database),
         )

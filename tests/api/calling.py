@@ -17,6 +17,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
@@ -143,6 +144,8 @@ def application(
         world.gateway,
         tenants or Tenants(world.database),
         world.canceller,
+        world.completer,
+        world.graphs,
         Keys(world.database),
         world.audit,
         egress=egress,
@@ -157,6 +160,7 @@ def application(
             dead_letters=DeadLetters(own, world.hints.append),
             canceller=Canceller(own, world.specs, world.hints.append),
             audit=AuditTrail(world.database, own),
+            graphs=Graphs(own, world.hints.append),
         )
     return build(services, Health(world.database), Gauges(world.database))
 
@@ -164,5 +168,5 @@ def application(
 async def rows(world: World) -> dict[str, int]:
     """How many rows every table that a call could write to has."""
     names = ("job", "run", "timer", "ready", "schedule", "subscription", "spec", "lane", "idempotency", "history")
-    names += ("operation", "operation_item", "dead_letter")
+    names += ("operation", "operation_item", "dead_letter", "dependency")
     return {name: await world.count(name) for name in names}

@@ -8,7 +8,7 @@ import pytest
 from api.calling import PLAIN, Caller, application
 from burying import bury
 from foliot.api.app import OPERATIONS
-from foliot.api.operation import Operation
+from foliot.api.operation import WITHOUT_KEY, Operation
 from foliot.domain.access import Scope
 from foliot.domain.ids import decode, encode
 from foliot.services.tenants import REMEMBERED, Tenants
@@ -22,6 +22,7 @@ BODIES: dict[str, Any] = {
     "putJobByKey": PLAIN,
     "changeJob": {"name": "other"},
     "backfillJob": {"from": "2026-02-01T00:00:00Z", "until": "2026-02-02T00:00:00Z"},
+    "completeRun": {"outcome": "succeeded"},
     "createRun": {"handler": "noop"},
     "createRuns": {"runs": [{"handler": "noop"}]},
     "putCalendar": {"timezone": "UTC"},
@@ -43,6 +44,8 @@ DEAD = {"getDeadLetter", "retryRun"}
 """Operations on a run that is dead."""
 LAST = {"cancelJob", "deleteJob", "revokeKey"}
 """Operations after which others find nothing to do."""
+IN_GRAPH = {"getGraph", "cancelGraph"}
+"""Operations on a run of a graph."""
 QUERIES = {"previewSchedule": "?every=60"}
 
 
@@ -58,7 +61,7 @@ def address(operation: Operation, number: int = 0) -> str:
 
 @pytest.fixture
 async def owned(world: World, api: Caller) -> dict[str, int]:
-    """A job, a run that waits and a dead one, an operation and a calendar of the tenant, and a worker of everybody."""
+    """A job, a run that waits, a dead one, one of a graph, an operation and a calendar; and a worker of everybody."""
     await world.worker()
     await world.sql(
         "INSERT INTO api_key (id, tenant, digest, label) VALUES ($1, $2, $3, 'old')",
@@ -72,19 +75,24 @@ async def owned(world: World, api: Caller) -> dict[str, int]:
     range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
     begun = (await api.post(f"/v1/jobs/{made['jobId']}:backfill", range_)).json["operationId"]
     (dead,) = await bury(world)
+    root = await api.create(key="root")
+    await api.create(dependsOn=["root"])
+    graph = (await api.post(f"/v1/jobs/{root['jobId']}:run")).json["runId"]
     ids = {"job": decode("job", made["jobId"]), "run": decode("run", run), "operation": decode("op", begun)}
-    return {**ids, "dead": dead}
+    return {**ids, "dead": dead, "graph": decode("run", graph)}
 
 
 def number(operation: Operation, owned: dict[str, int]) -> int:
     if operation.name in DEAD:
         return owned["dead"]
+    if operation.name in IN_GRAPH:
+        return owned["graph"]
     return next(owned[name] for name in owned if f"{{{name}}}" in operation.path)
 
 
 def test_every_operation_says_which_scope_it_needs():
     for operation in OPERATIONS:
-        assert operation.scope in set(Scope), operation.name
+        assert operation.scope in (set(Scope) if operation.needs_key else {WITHOUT_KEY}), operation.name
         assert operation.scope.endswith("read") == (operation.method == "GET"), operation.name
 
 
@@ -101,7 +109,7 @@ def test_an_operation_without_a_scope_that_keys_have_cannot_exist():
 
 
 def test_every_scope_opens_something():
-    assert {operation.scope for operation in OPERATIONS} == set(Scope)
+    assert {operation.scope for operation in OPERATIONS} == {*Scope, WITHOUT_KEY}
 
 
 async def test_without_a_valid_key_every_operation_answers_401(
@@ -146,7 +154,8 @@ async def test_a_key_that_ended_works_no_longer_than_it_is_remembered(
 
 async def test_every_operation_works_for_the_owner(guarded: Caller, owned: dict[str, int], subtests: pytest.Subtests):
     """Where the server itself shows one tenant's rows only; the other tests are without that."""
-    for operation in sorted(OPERATIONS, key=lambda each: each.name in LAST):
+    with_key = [operation for operation in OPERATIONS if operation.needs_key]
+    for operation in sorted(with_key, key=lambda each: each.name in LAST):
         with subtests.test(operation.name):
             where = address(operation, number(operation, owned) if operation in WITH_ID else 0)
             answer = await guarded(operation.method, where, BODIES.get(operation.name))
@@ -158,8 +167,8 @@ async def test_lists_show_only_what_is_ones_own(api: Caller, stranger: Caller, o
     lists = ("/v1/jobs", "/v1/runs", f"/v1/runs?job={job}", "/v1/operations", f"/v1/operations?job={job}")
     for address_ in (*lists, "/v1/calendars", "/v1/dead-letters"):
         assert (await stranger.get(address_)).json == {"items": [], "nextCursor": None}
-    assert len((await api.get("/v1/jobs")).json["items"]) == 1
-    assert len((await api.get("/v1/runs")).json["items"]) == 2
+    assert len((await api.get("/v1/jobs")).json["items"]) == 3
+    assert len((await api.get("/v1/runs")).json["items"]) == 4
 
 
 async def test_a_key_of_another_tenants_job_is_free_for_ones_own(api: Caller, stranger: Caller):

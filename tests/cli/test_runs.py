@@ -45,3 +45,24 @@ async def test_mistakes_are_said_in_words(shell: Shell):
     assert "there is no such run" in await shell("run", "get", "run_0000000000000", code=1)
     assert "→ " in await shell("run", "list", "--status", "nonsense", code=1)
     assert "job: " in await shell("run", "list", "--job", "nonsense", code=1)
+
+
+async def test_a_graph_is_drawn_with_what_failed_and_what_waits_for_it(
+    shell: Shell, foliot: Served, crew: Crew, world: World
+):
+    async def extract(ctx: Any, payload: Any) -> None:
+        raise ValueError("no such file")
+
+    async with foliot.aio() as client, crew.work({"extract": extract, "noop": noop}):
+        first = await client.create_job("extract", "extract", max_retries=0)
+        second = await client.create_job("load", "noop", depends_on=[first])
+        await client.create_job("alarm", "noop", depends_on=[{"job": first.id, "when": "failed"}, second])
+        run = await (await client.run_job(first.id)).wait(10)
+    said = await shell("run", "graph", run.id)
+    assert said.splitlines()[0].startswith("failed: 2 blocked, 1 dead")
+    assert "✗ extract  dead" in said
+    assert "└─ · load  blocked" in said
+    assert "waits for extract, which failed for good" in said
+    assert (await shell.json("run", "graph", run.id, "--cancel"))["counts"] == {"cancelled": 2, "dead": 1}
+    made = await shell.json("job", "create", "late", "noop", "--depends-on", f"{first.id}:done")
+    assert made["dependsOn"] == [{"job": first.id, "when": "done"}]

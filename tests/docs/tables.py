@@ -52,7 +52,7 @@ def transitions() -> str:
 
 
 def endings() -> str:
-    rows = [[f"`{ending.word}`", str(ending.value)] for ending in Ending if ending is not Ending.NONE]
+    rows = [[f"`{each.word}`", str(each.value)] for each in Ending if each not in {Ending.NONE, Ending.ENTRUSTED}]
     return table(["status of an attempt", "stored as"], rows)
 
 

@@ -112,5 +112,5 @@ def test_of_a_long_error_the_end_is_kept():
 def test_stored_numbers_never_change_meaning():
     assert {ending.name: ending.value for ending in Ending} == {
         "NONE": 0, "COMPLETED": 1, "FAILED": 2, "TIMED_OUT": 3, "CANCELLED": 4, "LOST": 5, "UNKNOWN": 6, "SNOOZED": 7,
-        "RELEASED": 8,
+        "RELEASED": 8, "ENTRUSTED": 9,
     }  # fmt: skip

@@ -25,7 +25,8 @@ def test_what_is_not_finished_can_still_end():
 
 
 def test_a_run_runs_only_from_ready():
-    assert {before for (before, _), after in TRANSITIONS.items() if after is State.RUNNING} == {State.READY}
+    running = {(before, event) for (before, event), after in TRANSITIONS.items() if after is State.RUNNING}
+    assert running == {(State.READY, Event.CLAIMED), (State.RUNNING, Event.ENTRUSTED)}
 
 
 def test_sources_are_the_states_in_which_an_event_is_legal():

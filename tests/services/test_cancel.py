@@ -342,3 +342,20 @@ async def test_a_pause_waits_for_a_claim_in_mid_flight_and_recalls_it(world: Wor
     standing = await fleet.beat(worker.line, worker.id, worker.lanes)
     assert standing is not None
     assert standing.recalled == {taken.id}
+
+
+async def test_a_newer_run_of_a_job_that_wants_it_so_has_the_one_before_stopped(world: World):
+    await world.job(every="PT1M", overlap="cancelPrevious")
+    first = await world.next_at()
+    await world.fire(first)
+    worker = await world.worker()
+    (taken,) = await worker.claim()
+    await world.fire(first + timedelta(minutes=1))
+    assert await worker.claim() == []  # it waits for the place
+    standing = await fleet.beat(worker.line, worker.id, worker.lanes)
+    assert standing is not None
+    assert standing.stop == {taken.id}
+    assert await worker.conclude([taken], Outcome.cancelled()) == 1
+    (following,) = await worker.claim()
+    assert following.id != taken.id
+    assert await _ends(world) == [(Ending.CANCELLED, State.CANCELLED)]

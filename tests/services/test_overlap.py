@@ -7,6 +7,7 @@ import pytest
 from editing import changed
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
+from foliot.store import fleet
 from services.test_admission import left_behind, promote
 from world import World
 
@@ -86,10 +87,14 @@ async def test_a_newer_fire_time_takes_the_place_of_what_waits(world: World):
     assert await told(world) == {State.CANCELLED: ["a newer run took its place"] * 2}
     (run,) = await worker.claim()
     assert run.scheduled_at == instants[-1]
-    await fire(world, 2)  # what a worker holds is waited for
+    await fire(world, 2)  # what a worker holds is asked to stop, and waited for
     assert await states(world) == [State.READY, State.BLOCKED]
-    await worker.settle([run])
+    standing = await fleet.beat(worker.line, worker.id)
+    assert standing is not None
+    assert standing.stop == {run.id}
+    await worker.conclude([run], AGAIN)  # whatever it says, it is not tried again
     assert len(await worker.claim()) == 1
+    assert await world.count("run") == 1
     assert await left_behind(world) == 0
 
 

@@ -8,11 +8,15 @@ import pytest
 
 from foliot.domain.errors import InvalidField, Unavailable
 from foliot.domain.fairness import Priority, step
+from foliot.domain.limits import Concurrency
+from foliot.domain.spec import FunctionHandler, Spec
 from foliot.domain.states import State
+from foliot.services import submit
 from foliot.services.submit import Accepted, Key
+from foliot.store.recovery import is_contended
 from foliot.store.statements import SQL
 from foliot.store.submission import NewRun
-from world import NOOP, World
+from world import NOOP, PATIENCE, World
 
 
 async def _new(world: World, **fields) -> NewRun:
@@ -170,6 +174,31 @@ async def test_a_call_waits_briefly_for_a_rival_with_the_same_key_and_is_then_se
             await world.submitter.submit([new], _key(world))
     assert (await world.submitter.submit([new], _key(world))).repeated == b"first"
     assert await world.count("run") == 0
+
+
+@pytest.mark.parametrize("gives_way", [True, False])
+async def test_a_call_that_others_stand_in_the_way_of_is_tried_again_and_sent_away_in_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, gives_way: bool
+):
+    limited = Spec(handler=FunctionHandler("noop"), concurrency=Concurrency(5))
+    await world.submit(spec=limited)
+    failures = asyncio.Event()
+
+    def noted(error: BaseException) -> bool:
+        failures.set()
+        return is_contended(error)
+
+    monkeypatch.setattr(submit, "is_contended", noted)
+    async with world.unfinished() as rival:
+        await rival.execute("SELECT FROM flow FOR UPDATE")
+        call = asyncio.ensure_future(world.submit(2, limited))
+        await asyncio.wait_for(failures.wait(), PATIENCE)
+        if not gives_way:
+            with pytest.raises(Unavailable, match="too long"):
+                await call
+    if gives_way:
+        await call
+    assert await world.count("run") == 1 + 2 * gives_way
 
 
 async def test_a_database_that_goes_away_makes_calls_unavailable_until_it_is_back(world: World):

@@ -288,11 +288,12 @@ async def test_concluding_reads_what_it_concludes(line: Line):
     count = len(runs)
     plan = await explain(
         line, "conclude", 2, runs, fences, places, starts, [2] * count, [0] * count, [None] * count, ["x"] * count,
-        sorted(set(fences)), ["ValueError"] * count, False,
+        sorted(set(fences)), ["ValueError"] * count, [None] * count, False, False,
     )  # fmt: skip
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}
     assert plan.rows_read("run") <= 3 * count
+    assert plan.rows_read("outside") == 0, "nobody looks there for what a claim covers"
 
 
 async def test_a_claim_for_many_pops_as_much_as_one_for_all_of_them(line: Line):

@@ -14,8 +14,10 @@ worker = Worker(concurrency=4)
 
 
 @worker.task(isolation="process")
-def plain(ctx: Context, payload: Any) -> None:
+def plain(ctx: Context, payload: Any) -> Any:
     match payload:
+        case "return":
+            return {"rows": 7}
         case "raise":
             raise ValueError("it broke")
         case "give up":
@@ -29,6 +31,7 @@ def plain(ctx: Context, payload: Any) -> None:
         case "main thread":
             asyncio.run(asyncio.sleep(0))
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    return None
 
 
 @worker.task(isolation="process")

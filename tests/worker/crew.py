@@ -40,19 +40,21 @@ class Crew:
     async def work(self, functions: dict[str, Function], **options: Any) -> AsyncIterator["Hired"]:
         with ThreadPoolExecutor(4) as threads:
             async with open_session(10, egress=EVERYWHERE) as session:
-                by_group: dict[str, Executor] = {"http": http_executor(session)}
                 hired = Hired(new_worker_id())
+                carrier = SqlCarrier(self._line, hired.id, "test")
                 effects, desk = Effects(self._dsn, hired.id, 2), WorkerDesk()
                 served = function_executors(functions, threads, effects, desk)
-                by_group |= {f"fn:{name}": each for name, each in served.items()}
+                by_group = {f"fn:{name}": each for name, each in served.items()}
 
                 def executors(stored: StoredSpec) -> Executor | None:
+                    if stored.spec.handler.group == "http":
+                        return http_executor(session, stored.signing, lambda: carrier.voucher)
                     return by_group.get(stored.spec.handler.group)
 
                 hired.process = process = WorkerProcess(
-                    SqlCarrier(self._line, hired.id, "test"),
+                    carrier,
                     executors,
-                    WorkerOptions(groups=tuple(by_group), **options),
+                    WorkerOptions(groups=("http", *by_group), **options),
                     lambda: 0.0,
                     desk=desk,
                 )

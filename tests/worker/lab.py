@@ -20,11 +20,11 @@ import pytest
 
 import foliot
 from foliot.domain.commands import SEARCHED, CommandPolicy
+from foliot.domain.outcome import Answer, Failure
 from foliot.domain.redaction import Redaction
 from foliot.domain.spec import CommandHandler, Spec
 from foliot.kit.clock import steady
 from foliot.worker.child import kernel
-from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Nursery, open_nursery
 from foliot.worker.commands.attendant import Attendant, Ended
 from foliot.worker.commands.executor import Commands
@@ -116,7 +116,10 @@ async def main(walls: bool, argv: list[str], payload: Any) -> None:
         with open_folders() as folders:
             lab = Lab(nursery, folders, await probe(nursery, folders, *([] if walls else [()])))
             answer = await lab.run(*argv, payload=payload and {**payload, "pids": _relatives()})
-            told = {"error": answer and answer.error, "said": lab.heard[-1].stdout if lab.heard else ""}
+            told = {
+                "error": answer.error if isinstance(answer, Failure) else None,
+                "said": lab.heard[-1].stdout if lab.heard else "",
+            }
             print(json.dumps({**told, "parts": sorted(lab.isolation.parts)}), flush=True)  # noqa: T201
 
 

@@ -85,6 +85,7 @@ class MemoryCarrier:
         self.calls = 0
         self.fence = 0
         self.promoted = 0
+        self.voucher = None
 
     def _reach(self) -> None:
         self.calls += 1

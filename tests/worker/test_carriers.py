@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
-from foliot.domain.spec import FunctionHandler
+from foliot.domain.seal import secret_text
+from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.store import dispatch
 from foliot.store.database import Line
 from foliot.store.dispatch import Claimed, Settlement
@@ -69,6 +70,31 @@ async def test_what_is_claimed_comes_whole_and_what_succeeded_is_history(world: 
     rows = await world.sql("SELECT run, worker, fence, attempt, ending, state, started_at FROM history")
     assert {tuple(row) for row in rows} == {(run.id, WORKER, run.fence, 1, 1, 4, NOW) for run in runs}
     assert await world.count("run") == await world.count("claim") == 0
+
+
+async def test_a_result_is_kept_and_an_attempt_can_go_on_outside(world: World, carrier: Carrier):
+    first, second = await world.submit(2)
+    runs = await claim(carrier)
+    batch = [
+        *ended(runs[:1], Outcome.succeeded(b'{"rows":7}')),
+        *ended(runs[1:], Outcome.entrusted(timedelta(hours=1))),
+    ]
+    assert await carrier.settle(batch) == []
+    assert await carrier.settle(batch) == [], "said again, it is no loss"
+    await carrier.forget([runs[0].fence])
+    assert await world.value("SELECT result FROM history WHERE run = $1", first) == b'{"rows":7}'
+    token = carrier.voucher.token(second, runs[1].tenant, runs[1].fence)
+    assert (await world.completer.complete(second, token, None)).ending is Ending.COMPLETED
+    assert await carrier.settle(batch) == []
+    assert await world.count("run") == await world.count("claim") == await world.count("outside") == 0
+
+
+async def test_calls_are_signed_by_whoever_makes_them(world: World, carrier: Carrier):
+    lanes = await carrier.register(["default"], ["http"])
+    await world.submit(1, Spec(handler=HttpHandler("http://localhost/")))
+    (run,) = await carrier.claim(2, list(lanes), [0], 10, [10])
+    (stored,) = (await carrier.specs([run.spec])).values()
+    assert secret_text(stored.signing) == await world.insights.signing_secret(world.tenant)
 
 
 async def test_every_other_ending_is_recorded_as_it_was_told(world: World, carrier: Carrier):

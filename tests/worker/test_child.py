@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 import foliot
-from foliot.domain.outcome import Ending
+from foliot.domain.outcome import Ending, Returned
 from foliot.kit.postgres.process import look_at
 from foliot.worker import alone as alone_module
 from foliot.worker.alone import Alone
@@ -79,6 +79,7 @@ def test_inside_an_attempt_ends_as_it_would_among_others():
 
 async def test_a_process_answers_for_its_attempt_and_its_death_is_its_own(alone: Alone):
     assert await alone.isolated(to_do("plain")) is None
+    assert await alone.isolated(to_do("plain", "return")) == Returned(b'{"rows":7}')
     assert (await alone.isolated(to_do("plain", "die"))).error == "its process ended with status 4"
     crashed = await alone.suspect(to_do("plain", "crash"))
     assert (crashed.ending, crashed.error) == (Ending.LOST, "its process was killed by SIGSEGV")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from foliot.domain.commands import SEARCHED
+from foliot.domain.outcome import Returned
 from foliot.worker.commands import attendant as attendant_module
 from foliot.worker.commands.executor import find_program
 from foliot.worker.commands.isolation import FIRST_ID
@@ -115,10 +116,8 @@ async def test_as_another_user_a_command_gets_hold_of_nothing(
     relatives = [os.getpid(), os.getppid(), 1]
     asked = payload(house, pids=relatives)
     try:
-        assert (
-            await lab.run(*BURGLAR, payload=asked, policy={"account": "nobody", "tenants": {"*": {"allow": ["*"]}}})
-            is None
-        )
+        policy = {"account": "nobody", "tenants": {"*": {"allow": ["*"]}}}
+        assert isinstance(await lab.run(*BURGLAR, payload=asked, policy=policy), Returned)
     finally:
         os.close(leak)
     found = json.loads(lab.said)
@@ -140,11 +139,11 @@ async def test_behind_walls_there_is_no_network_no_socket_and_nothing_that_is_hi
     with closing(socket.create_server(("127.0.0.1", 0))) as listener, unix_socket() as path:
         door = list(listener.getsockname())
         asked = payload(house, addresses=[door, METADATA], sockets=[path])
-        assert await lab.run(*BURGLAR, payload=asked, hidden=[str(house)]) is None
+        assert isinstance(await lab.run(*BURGLAR, payload=asked, hidden=[str(house)]), Returned)
         shut = json.loads(lab.said)
         shown = [str(house), str(Path(path).parent)]
         opened = {"network": True, "readable": shown, "tenants": {"*": {"allow": ["*"]}}}
-        assert await lab.run(*BURGLAR, payload=asked, hidden=[str(house)], policy=opened) is None
+        assert isinstance(await lab.run(*BURGLAR, payload=asked, hidden=[str(house)], policy=opened), Returned)
         open_ = json.loads(lab.said)
     assert (shut["reached"], shut["unix"], shut["read"]) == ([], [], [])
     assert (open_["reached"][:1], open_["unix"], open_["read"]) == ([door], [path], asked["files"])
@@ -160,7 +159,7 @@ async def test_a_tenant_cannot_read_or_stop_what_another_one_runs(lab: Lab, wall
         assert (folder / "mine").stat().st_uid == folder.stat().st_uid == FIRST_ID + TENANT + 1
         (victim, *_) = living(MARKER)
         asked = payload(folder, files=[str(folder / "mine")], pids=[victim], places=[str(folder / "mine")])
-        assert await lab.run(*BURGLAR, payload=asked, tenant=("sales", TENANT + 2)) is None
+        assert isinstance(await lab.run(*BURGLAR, payload=asked, tenant=("sales", TENANT + 2)), Returned)
         found = json.loads(lab.said)
         assert found["ids"][0] == FIRST_ID + TENANT + 2
         assert {name: found[name] for name in NOTHING} == NOTHING

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from foliot.domain.errors import FoliotError
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Failure, Returned
 from foliot.domain.spec import CommandHandler, Spec
 from foliot.worker.child.child import CannotStart
 from foliot.worker.child.confine import PARTS
@@ -56,6 +56,13 @@ async def test_the_exit_status_is_the_answer_and_the_end_of_stderr_says_why(lab:
     assert missing.error == "/nowhere/at/all: it could not be started: No such file or directory"
     assert "FileNotFoundError" in missing.classes
     assert list(lab.folders._place.iterdir()) == []
+
+
+async def test_what_a_command_prints_is_its_result_if_it_is_json_and_nothing_else(lab: Lab):
+    assert await lab.sh("echo '{\"rows\": 7}'", secrets=["swordfish"]) == Returned(b'{"rows": 7}')
+    assert await lab.sh("echo '[\"swordfish\"]'", secrets=["swordfish"]) == Returned(b'["[secret]"]')
+    assert await lab.sh("echo null; exit 0") is None
+    assert await lab.sh("echo 1; echo 2") is None
 
 
 async def test_a_flood_of_output_is_cut_to_its_end_and_it_says_how_much(lab: Lab):

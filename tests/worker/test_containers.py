@@ -12,9 +12,8 @@ import msgspec
 import pytest
 
 from foliot.domain.commands import CommandPolicy
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Answer, Failure
 from foliot.domain.spec import ContainerHandler, Resources, Spec
-from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Nursery, open_nursery
 from foliot.worker.commands import attendant as attendant_module
 from foliot.worker.commands.attendant import Attendant, Ended

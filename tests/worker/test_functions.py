@@ -14,7 +14,7 @@ import pytest
 from foliot import Context, Permanent, Snooze
 from foliot.domain.errorclass import classes_of
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Failure, Snoozed
+from foliot.domain.outcome import Answer, Failure, Returned, Snoozed
 from foliot.worker.functions import function_executors
 from worker.making import NOW, PATIENCE, assignment, function_spec
 
@@ -25,7 +25,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-async def run(function: Any, threads: ThreadPoolExecutor, **fields: Any) -> Failure | None:
+async def run(function: Any, threads: ThreadPoolExecutor, **fields: Any) -> Answer:
     executor = function_executors({"f": function}, threads)["f"]
     async with asyncio.timeout(PATIENCE):
         return await executor(assignment(function_spec("f", timeout=timedelta(seconds=30)), **fields))
@@ -36,10 +36,10 @@ async def test_a_coroutine_runs_on_the_loop_and_learns_about_its_attempt(threads
 
     async def handler(ctx: Context, payload: Any) -> str:
         seen.extend([ctx, payload, threading.current_thread()])
-        return "what it returns is not looked at"
+        return "what it returns"
 
-    failure = await run(handler, threads, id=5 << 22, job=6 << 22, attempt=2, fence=99)
-    assert failure is None
+    answer = await run(handler, threads, id=5 << 22, job=6 << 22, attempt=2, fence=99)
+    assert answer == Returned(b'"what it returns"')
     ctx, payload, thread = seen
     assert payload == {"n": 1}
     assert thread is threading.main_thread()
@@ -58,6 +58,14 @@ async def test_a_plain_function_runs_in_a_thread(threads: ThreadPoolExecutor):
 
     assert await run(handler, threads) is None
     assert seen[0] is not threading.main_thread()
+
+
+async def test_a_small_result_is_kept_and_whatever_else_is_returned_does_no_harm(threads: ThreadPoolExecutor):
+    def handler(ctx: Context, payload: Any) -> Any:
+        return {"small": {"rows": 7}, "large": "x" * 5_000, "odd": object()}[payload]
+
+    for payload, kept in ((b'"small"', Returned(b'{"rows":7}')), (b'"large"', None), (b'"odd"', None)):
+        assert await run(handler, threads, payload=payload) == kept
 
 
 async def test_what_a_handler_raises_is_told_with_its_traceback(threads: ThreadPoolExecutor):

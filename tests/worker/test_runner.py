@@ -10,12 +10,13 @@ import pytest
 
 from foliot.domain.errorclass import RetryRule
 from foliot.domain.outcome import Ending, Failure, Outcome, Snoozed
+from foliot.domain.redaction import Redaction
 from foliot.domain.states import Event
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.lineup import ALONE_AT_ONCE, Waiting
-from foliot.worker.runner import Runner
+from foliot.worker.runner import LAST_WORDS, Runner
 from worker.making import PATIENCE, Gate, claimed, event, eventually, function_spec
 
 Handler = Callable[[Assignment], Awaitable[Failure | None]]
@@ -27,7 +28,8 @@ class Bench:
     def __init__(self, concurrency: int = 10) -> None:
         self.ended: list[Settlement] = []
         self._passed = 0.0
-        self.runner = Runner(concurrency, self.ended.append, lambda: 0.5, lambda: self._passed)
+        hidden = Redaction(["swordfish"])
+        self.runner = Runner(concurrency, self.ended.append, lambda: 0.5, lambda: self._passed, redaction=hidden)
 
     def add(self, executor: Executor, run: Claimed | None = None, *, alone: bool = False, **policy: Any) -> Claimed:
         run = run or claimed()
@@ -343,6 +345,34 @@ async def test_a_handler_that_does_not_heed_its_end_cannot_keep_the_worker(monke
     await bench.idle()
 
 
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_place_is_free_again_though_its_handler_does_not_heed_its_end(*, late: bool):
+    bench, begun, let_go = Bench(concurrency=1), asyncio.Event(), asyncio.Event()
+
+    async def stubborn(_: Assignment) -> None:
+        begun.set()
+        while not let_go.is_set():
+            try:
+                await let_go.wait()
+            except asyncio.CancelledError:
+                continue
+
+    run = bench.add(stubborn, timeout=timedelta(seconds=1 if late else 300))
+    await event(begun)
+    if late:
+        bench.pass_time(timedelta(seconds=2))
+        bench.pass_time(timedelta(seconds=2))
+    else:
+        bench.runner.cancel({run.id})
+    bench.pass_time(LAST_WORDS)
+    assert [each.outcome.ending for each in bench.ended] == [Ending.TIMED_OUT if late else Ending.CANCELLED]
+    bench.add(succeed)
+    await bench.idle()
+    let_go.set()
+    await eventually(lambda: bench.runner._underway.told_to_stop(run) is None)
+    assert len(bench.ended) == 2
+
+
 async def test_abandoning_stops_everything_and_starts_nothing_more():
     bench, gate = Bench(concurrency=1), Gate()
     bench.add(gate.executor)
@@ -478,3 +508,18 @@ async def test_nothing_begins_once_the_lease_has_ended_in_the_middle_of_a_turn(b
     bench.runner.hold_until(100)
     await bench.idle()
     assert len(bench.ended) == 5
+
+
+async def test_secrets_that_a_handler_tells_in_its_errors_are_not_kept(bench: Bench):
+    async def telling(_: Assignment) -> Failure:
+        return Failure("cannot connect to postgresql://foliot:swordfish@db")
+
+    async def raising(_: Assignment) -> None:
+        raise ValueError("swordfish")
+
+    for executor in (telling, raising):
+        bench.add(executor)
+    await bench.idle()
+    assert [("swordfish" in each.outcome.error, "[secret]" in each.outcome.error) for each in bench.ended] == [
+        (False, True)
+    ] * 2

@@ -13,15 +13,19 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from foliot.domain.egress import Egress
+from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Answer, Entrusted, Failure, Returned
 from foliot.domain.retry import LONGEST_RETRY_AFTER
+from foliot.domain.seal import Mac, Voucher, signature
 from foliot.domain.spec import Spec
 from foliot.worker.web import LARGEST_RESPONSE, _retry_after, http_executor, open_session
 from kit.launching import deaf_port
 from worker.conftest import Serve
-from worker.making import PATIENCE, assignment, call
+from worker.making import NOW, PATIENCE, assignment, call, eventually
+
+SIGNING = b"s" * 32
+VOUCHER = Voucher(9, b"k" * 32)
 
 
 @pytest.fixture
@@ -30,15 +34,15 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         yield opened
 
 
-async def attempt(session: aiohttp.ClientSession, spec: Spec, **fields: object) -> Failure | None:
+async def attempt(session: aiohttp.ClientSession, spec: Spec, **fields: object) -> Answer:
     async with asyncio.timeout(PATIENCE):
-        return await http_executor(session)(assignment(spec, **fields))
+        return await http_executor(session, SIGNING, lambda: VOUCHER)(assignment(spec, **fields))
 
 
-async def answered(serve: Serve, session: aiohttp.ClientSession, status: int, **headers: str) -> Failure | None:
+async def answered(serve: Serve, session: aiohttp.ClientSession, status: int, **headers: str) -> Answer:
     async def handler(_: web.Request) -> web.Response:
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        return web.Response(status=status, text="" if status == 304 else "because", headers=names)
+        return web.Response(status=status, text="" if status in {204, 304} else "because", headers=names)
 
     return await attempt(session, call(await serve(handler)))
 
@@ -109,6 +113,84 @@ async def test_address_and_headers_may_travel_with_the_run(serve: Serve, session
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 async def test_2xx_is_success(serve: Serve, session: aiohttp.ClientSession, status: int):
     assert await answered(serve, session, status) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "kept"),
+    [
+        ("application/json", b'{"rows": 7}', b'{"rows": 7}'),
+        ("application/problem+json", b"[1]", b"[1]"),
+        ("application/json", b"null", None),
+        ("application/json", b"{nonsense", None),
+        ("application/json", b'"' + b"x" * 5_000 + b'"', None),
+        ("text/plain", b"1", None),
+    ],
+)
+async def test_a_small_answer_is_the_result(
+    serve: Serve, session: aiohttp.ClientSession, kind: str, body: bytes, kept: bytes | None
+):
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type=kind)
+
+    assert await attempt(session, call(await serve(handler))) == (None if kept is None else Returned(kept))
+
+
+async def test_202_with_a_word_means_that_it_goes_on_outside_for_what_is_left_of_its_time(
+    serve: Serve, session: aiohttp.ClientSession
+):
+    taken = await answered(serve, session, 202, Foliot_Complete="Later")
+    assert isinstance(taken, Entrusted)
+    assert timedelta(seconds=300 - PATIENCE) < taken.rest < timedelta(seconds=300)
+    assert await answered(serve, session, 200, Foliot_Complete="later") is None
+    assert await answered(serve, session, 202, Foliot_Complete="now") is None
+
+
+async def test_calls_are_signed_and_carry_the_token_of_their_attempt(serve: Serve, session: aiohttp.ClientSession):
+    seen: list[tuple[dict[str, str], bytes]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append((dict(request.headers), await request.read()))
+        return web.Response()
+
+    await attempt(session, call(await serve(handler)), id=5 << 22, tenant=3, fence=300)
+    ((headers, body),) = seen
+    at = headers["webhook-timestamp"]
+    assert (headers["webhook-id"], int(at)) == (encode("run", 5 << 22), int(NOW.timestamp()))
+    assert headers["webhook-signature"] == signature(Mac(SIGNING), headers["webhook-id"], at, body)
+    assert headers["Foliot-Token"] == VOUCHER.token(5 << 22, 3, 300)
+
+
+async def test_secrets_of_a_call_that_its_target_quotes_are_not_kept(serve: Serve, session: aiohttp.ClientSession):
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=500, text="\n".join(f"{name}: {value}" for name, value in request.headers.items()))
+
+    headers = {"Authorization": "Bearer hunter22", "X-Api-Key": "swordfish", "X-Team": "growth"}
+    failure = await attempt(session, call(await serve(handler), headers=headers))
+    assert isinstance(failure, Failure)
+    for secret in ("hunter22", "swordfish", "fct_"):
+        assert secret not in failure.error
+    for known in ("growth", "Foliot-Run: run_", "Idempotency-Key: run_", "Authorization: [secret]"):
+        assert known in failure.error
+
+
+async def test_of_one_host_no_more_are_called_at_once_than_the_operator_says(serve: Serve):
+    going, most, opened = 0, 0, asyncio.Event()
+
+    async def handler(_: web.Request) -> web.Response:
+        nonlocal going, most
+        going += 1
+        most = max(most, going)
+        await opened.wait()
+        going -= 1
+        return web.Response()
+
+    url, elsewhere = await serve(handler), await serve(handler)
+    async with open_session(10, per_host=2, egress=EVERYWHERE) as session:
+        calls = [asyncio.ensure_future(attempt(session, call(each))) for each in (url, url, url, url, elsewhere)]
+        await eventually(lambda: going == 3)
+        opened.set()
+        assert await asyncio.gather(*calls) == [None] * 5
+    assert most == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422, 451])

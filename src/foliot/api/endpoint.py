@@ -21,17 +21,21 @@ from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
 from foliot.store.database import ACTING_FOR
+from foliot.store.keys import KeyOwner
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+NOBODY = KeyOwner(b"", 0, "", "", ())
+"""Who calls an operation that needs no key."""
 
 
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
-    scope, is_change = Scope(operation.scope), operation.is_change
+    is_change = operation.is_change
+    scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
@@ -47,13 +51,13 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         caller = None
         try:
             token = _token(request)
-            owner = await tenants.whose(token)
+            owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
                 services.audit.denied(deed_of(request, operation, None, token), "no valid key")
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
-            if scope not in caller.scopes:
+            if scope is not None and scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
             key, path = _key(request, operation), request.scope["path"]
@@ -67,6 +71,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 key=key,
                 fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
+                token=token,
             )
             return _render(
                 await (_noted(request, operation, call) if is_change else operation.handler(call)), operation

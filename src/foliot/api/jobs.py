@@ -18,7 +18,7 @@ from foliot.domain.job import Draft
 from foliot.services.insights import draft_again, job_view
 from foliot.services.submit import Key
 from foliot.store.reading import JobRow
-from foliot.store.submission import NewRun
+from foliot.store.submission import Asked, NewRun
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
@@ -157,6 +157,9 @@ async def resume_job(call: Call) -> Reply:
 
 async def run_job(call: Call) -> Reply:
     row = await call.services.control.read(call.tenant.id, job_id(call))
+    if row.head is not None and not row.parents:
+        asked = Asked(call.tenant.id, call.key, call.fingerprint)
+        return Reply(await call.services.graphs.start(await _by_hand(call, row), asked))
     accepted = await call.services.submitter.submit([await _by_hand(call, row)], run_key(call))
     return Reply(accepted.repeated or Accepted(encode("run", accepted.ids[0])))
 
@@ -270,7 +273,7 @@ OPERATIONS = (
         method="POST",
         path="/v1/jobs/{job}:run",
         scope="runs:write",
-        summary="Run a job now, or at another time, besides its schedule",
+        summary="Run a job now, or at another time, besides its schedule; that of a graph's root runs the graph",
         handler=run_job,
         is_submission=True,
         body=RunByHand,

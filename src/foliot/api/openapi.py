@@ -39,7 +39,10 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "fol_<keyid>_<secret>"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "bearerFormat": "fol_<keyid>_<secret>"},
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "fct_…, the Foliot-Token of a call"},
+            },
         },
     }
 
@@ -62,6 +65,8 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
             },
         },
     }
+    if not operation.needs_key:
+        answer["security"] = [{"token": []}]
     if operation.method == "PUT":
         answer["responses"]["201"] = {**answer["responses"]["200"], "description": "Created"}
     if operation.body is not None:

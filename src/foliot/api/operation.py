@@ -11,10 +11,12 @@ from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
+from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
@@ -24,6 +26,8 @@ from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
 
 SCOPES: Final = frozenset(Scope)
+WITHOUT_KEY: Final = "token"
+"""Instead of a scope: what opens the call comes with it, and no key has it."""
 
 
 class Tenant(NamedTuple):
@@ -58,6 +62,8 @@ class Services(NamedTuple):
     gateway: Gateway
     tenants: Tenants
     canceller: Canceller
+    completer: Completer
+    graphs: Graphs
     keys: Keys
     audit: AuditTrail
     egress: Egress = EVERYWHERE
@@ -79,6 +85,8 @@ class Call(NamedTuple):
     """Of a call with a key; empty without."""
     gone: Callable[[], Awaitable[None]]
     """Returns when the caller has hung up."""
+    token: str = ""
+    """What the caller shows, of an operation that needs no key."""
 
 
 class Reply(NamedTuple):
@@ -103,6 +111,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body_is_optional: bool = False
     query: Any = None
     status: int = 200
+    needs_key: bool = True
+    """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
     is_submission: bool = False
@@ -123,9 +133,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_change(self) -> bool:
-        """Whether the audit trail tells of it. What workers say of runs is told by their history."""
-        return self.method != "GET" and self.scope != "work" and not self.is_submission
+        """Whether the audit trail tells of it. What workers and targets say of runs is told by their history."""
+        return self.method != "GET" and self.scope != "work" and self.needs_key and not self.is_submission
 
     def __post_init__(self) -> None:
-        if self.scope not in SCOPES:
+        if self.scope not in (SCOPES if self.needs_key else {WITHOUT_KEY}):
             raise ValueError(f"operation {self.name} has no scope that keys can have: {self.scope!r}")

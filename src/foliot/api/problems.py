@@ -6,12 +6,30 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from foliot.domain.errors import Conflict, FoliotError, Forbidden, InvalidField, NotFound, Unavailable
+from foliot.domain.errors import (
+    Conflict,
+    Cycle,
+    FoliotError,
+    Forbidden,
+    InvalidField,
+    NotFound,
+    Unauthorised,
+    Unavailable,
+)
 from foliot.wire.views import FieldError, Problem
 
 _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 
+_BEARER: Final = {"WWW-Authenticate": "Bearer"}
+_KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...]] = (
+    (Cycle, 400, "dependency-cycle", "Dependency cycle", {}),
+    (NotFound, 404, "not-found", "Not found", {}),
+    (Unauthorised, 401, "unauthorised", "Unauthorised", _BEARER),
+    (Forbidden, 403, "forbidden", "Forbidden", {}),
+    (Conflict, 409, "conflict", "Conflict", {}),
+    (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
+)
 _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
 _CLEARER: Final = (
@@ -59,19 +77,12 @@ def problem(
 
 
 def render(error: FoliotError) -> Response:
-    match error:
-        case InvalidField(field=field, message=message, hint=hint):
-            return invalid(FieldError(field, message, hint))
-        case NotFound(message=message, hint=hint):
-            return problem(404, "not-found", "Not found", message, hint=hint)
-        case Forbidden(message=message, hint=hint):
-            return problem(403, "forbidden", "Forbidden", message, hint=hint)
-        case Conflict(message=message, hint=hint):
-            return problem(409, "conflict", "Conflict", message, hint=hint)
-        case Unavailable(message=message, hint=hint):
-            return problem(503, "unavailable", "Unavailable", message, hint=hint, headers={"Retry-After": "2"})
-        case _:
-            return problem(500, "internal", "Internal error", "something went wrong on our side")
+    if isinstance(error, InvalidField):
+        return invalid(FieldError(error.field, error.message, error.hint))
+    for kind, status, name, title, headers in _KINDS:
+        if isinstance(error, kind):
+            return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))
+    return problem(500, "internal", "Internal error", "something went wrong on our side")
 
 
 def invalid(error: FieldError) -> Response:
@@ -87,7 +98,7 @@ def unauthorised() -> Response:
         "Unauthorised",
         "this call needs a valid key",
         hint="send it as `Authorization: Bearer fol_…`; `foliot tenant create` makes one",
-        headers={"WWW-Authenticate": "Bearer"},
+        headers=_BEARER,
     )
 
 

@@ -11,9 +11,12 @@ from foliot.api.reading import LARGE
 from foliot.api.targets import check_target
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
+from foliot.domain.states import STATUS_OF
 from foliot.services.submit import Key
 from foliot.store.submission import NewRun
+from foliot.wire.completion import CompletionBody, CompletionView, SigningSecret, answer_of
 from foliot.wire.filters import named_job
+from foliot.wire.graphs import GraphView
 from foliot.wire.jobs import payload_of
 from foliot.wire.runs import RunBatch, RunBody, spec_and_target, start_of
 from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView
@@ -86,6 +89,32 @@ async def list_attempts(call: Call) -> Reply:
     return Reply(page)
 
 
+async def get_signing_secret(call: Call) -> Reply:
+    return Reply(SigningSecret(await call.services.insights.signing_secret(call.tenant.id)))
+
+
+async def complete_run(call: Call) -> Reply:
+    run = run_id(call)
+    ended = await call.services.completer.complete(run, call.token, answer_of(call.body))
+    return Reply(
+        CompletionView(
+            run_id=encode("run", run),
+            status=ended.ending.word,
+            finished_at=ended.at,
+            run_status=STATUS_OF[ended.state],
+            run_state=ended.state.word,
+        )
+    )
+
+
+async def get_graph(call: Call) -> Reply:
+    return Reply(await call.services.graphs.read(call.tenant.id, run_id(call)))
+
+
+async def cancel_graph(call: Call) -> Reply:
+    return Reply(await call.services.graphs.cancel(call.tenant.id, run_id(call)))
+
+
 def _batch_key(call: Call) -> Key | None:
     if call.key is None:
         return None
@@ -152,6 +181,44 @@ OPERATIONS = (
         summary="End a run that waits, or ask for the end of one that runs: over by `stopsBy`, and never tried again",
         handler=cancel_run,
         result=RunView,
+    ),
+    Operation(
+        name="completeRun",
+        method="POST",
+        path="/v1/runs/{run}:complete",
+        scope="token",
+        summary="Say how an attempt ended that went on outside; the token of its call is all it takes",
+        handler=complete_run,
+        body=CompletionBody,
+        result=CompletionView,
+        needs_key=False,
+    ),
+    Operation(
+        name="getSigningSecret",
+        method="GET",
+        path="/v1/signing-secret",
+        scope="secrets:read",
+        summary="The secret that calls of HTTP handlers are signed with (Standard Webhooks)",
+        handler=get_signing_secret,
+        result=SigningSecret,
+    ),
+    Operation(
+        name="cancelGraph",
+        method="POST",
+        path="/v1/runs/{run}/graph:cancel",
+        scope="runs:write",
+        summary="Cancel the graph that a run is part of: what waits ends, what runs is asked to stop",
+        handler=cancel_graph,
+        result=GraphView,
+    ),
+    Operation(
+        name="getGraph",
+        method="GET",
+        path="/v1/runs/{run}/graph",
+        scope="runs:read",
+        summary="Read the graph that a run is part of: its runs with their states, and what waits for what",
+        handler=get_graph,
+        result=GraphView,
     ),
     Operation(
         name="getRun",

@@ -175,7 +175,10 @@ async def wipe(connection: Connection) -> None:
     and until it looks again a claim walks all of `run` for each of its runs (5,040 ms instead of 29).
     """
     async with connection.transaction():
-        await connection.execute("TRUNCATE run, ready, claim, timer, history, dead_letter, flow, seat, slot, knock")
+        await connection.execute(
+            "TRUNCATE run, ready, claim, timer, history, dead_letter, flow, seat, slot, knock, node, graph_run,"
+            " graph_shape"
+        )
         await connection.execute("SELECT lay_ballast()")
         await connection.execute("UPDATE lane SET v = 0")
     await connection.execute("CHECKPOINT")

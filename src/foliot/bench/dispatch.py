@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from foliot.bench import carried, cold, fairness, held, http, inflight, limits, soak
+from foliot.bench import carried, cold, fairness, graphs, held, http, inflight, limits, soak
 
 _IN_ORDER: Final = (
     http.SECTION,
@@ -12,6 +12,7 @@ _IN_ORDER: Final = (
     inflight.SECTION,
     fairness.SECTION,
     limits.SECTION,
+    graphs.SECTION,
     held.SECTION,
 )
 SECTIONS: Final = {each.name: each for each in _IN_ORDER}

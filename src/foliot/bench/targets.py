@@ -122,6 +122,11 @@ DISPATCH: Final[Mapping[str, tuple[Target, ...]]] = MappingProxyType(
             Target("keys", "under a limit of 1 for each of 100,000 keys", "/s", 10_000, at_least=True),
             Target("tenant", "under a limit of 200 for the tenant", "/s", 10_000, at_least=True),
         ),
+        "graphs": (
+            Target("rate", "runs of graphs of 10 jobs, fired and settled", "/s", 10_000, at_least=True),
+            Target("large", "one graph of 1,000 jobs and 10,000 edges, start to end", "s", 2),
+            Target("making", "the same graph, defined in one call", "s"),
+        ),
         "soak": (
             Target("rate", "settled", "/s"),
             Target("tables", "growth of tables besides history", "%", 10),

@@ -17,9 +17,9 @@ import structlog
 from foliot.cli.compose import CannotStart, dsn_of
 from foliot.domain.commands import CommandPolicy
 from foliot.domain.errors import FoliotError
+from foliot.domain.outcome import Answer
 from foliot.domain.redaction import Redaction
 from foliot.kit.settings import Settings, find_access
-from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Nursery
 from foliot.worker.commands.attendant import Attendant
 from foliot.worker.commands.containers import Containers, Engine, find_engine
@@ -141,8 +141,8 @@ def _say(isolation: Isolation) -> None:
         log.warning("some walls around commands cannot be had here", **isolation.refused)
 
 
-def _secrets(settings: Settings, policy: CommandPolicy) -> Iterator[str]:
-    """What must not be in an error, should a command come to know it: ours, and what the operator gave it to use."""
+def own_secrets(settings: Settings) -> Iterator[str]:
+    """What must not be in an error, should a handler come to know it: how we reach the database, and our key."""
     access = find_access(os.environ)
     try:
         dsn = dsn_of(settings)
@@ -151,5 +151,10 @@ def _secrets(settings: Settings, policy: CommandPolicy) -> Iterator[str]:
         pass  # a worker at a distance knows none
     if access is not None:
         yield access.key
+
+
+def _secrets(settings: Settings, policy: CommandPolicy) -> Iterator[str]:
+    """Ours, and what the operator gave to commands to use."""
+    yield from own_secrets(settings)
     for terms in (policy, *policy.tenants.values()):
         yield from (value for name, value in terms.environment.items() if _SECRET.search(name))

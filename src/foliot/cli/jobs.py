@@ -102,6 +102,12 @@ def definition(command: Any) -> Any:
             type=click.Choice(["skip", "next", "previous", "nearest"]),
             help="Runs that the calendar does not allow: skip them, or move them.",
         ),
+        click.option(
+            "--depends-on",
+            multiple=True,
+            metavar="JOB[:WHEN]",
+            help="A job, by id or key, that must have run before: its success, or `:done`, or `:failed`.",
+        ),
         click.option("--priority", help="critical, high, normal, low or bulk."),
         click.option("--queue", help="Queue whose workers run it."),
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
@@ -152,10 +158,16 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     values["catch_up"] = catch_up_option(values.pop("catch_up", None), values.pop("catch_up_window", None))
     values["calendar"] = calendar_option(values.pop("calendar", None), values.pop("calendar_rule", None))
     values["concurrency"] = concurrency_option(values.pop("concurrency", None), values.pop("concurrency_key", None))
+    values["depends_on"] = [_need(each) for each in values.pop("depends_on", ())] or None
     given = {name: value for name, value in values.items() if value is not None}
     if labels:
         given["labels"] = dict(label.split("=", 1) for label in labels)
     return given if payload is _NOTHING else {**given, "payload": payload}
+
+
+def _need(text: str) -> dict[str, str]:
+    job, _, when = text.partition(":")
+    return {"job": job, "when": when or "success"}
 
 
 def _timing(fields: dict[str, Any]) -> dict[str, Any]:
@@ -270,7 +282,7 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
 @click.argument("job_id", metavar="JOB")
 @wants_json
 def pause(job_id: str, json: bool) -> None:
-    """Hold a job until it is resumed."""
+    """Hold a job until it is resumed: nothing of it starts from holdsBy on; what runs goes on."""
     _show(Foliot().pause_job(job_id).values, json=json)
 
 
@@ -286,7 +298,7 @@ def resume(job_id: str, json: bool) -> None:
 @click.argument("job_id", metavar="JOB")
 @wants_json
 def delete(job_id: str, json: bool) -> None:
-    """Cancel a job and its pending runs; it stays readable with its history."""
+    """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
     _show(Foliot().cancel_job(job_id).values, json=json)
 
 

@@ -63,9 +63,9 @@ def record(values: Mapping[str, Any]) -> None:
     width = max(len(name) for name in values)
     for name, value in values.items():
         first, *further = _text(value, " UTC").splitlines() or [""]
-        say(f"{name:<{width}}{_GAP}{_clean(first)}".rstrip())
+        say(f"{name:<{width}}{_GAP}{clean(first)}".rstrip())
         for line in further:
-            say(f"{'':<{width}}{_GAP}{_clean(line)}".rstrip())
+            say(f"{'':<{width}}{_GAP}{clean(line)}".rstrip())
 
 
 def instant(text: str) -> str:
@@ -119,8 +119,8 @@ def _cell(value: Any) -> str:
     lines = [line for line in text.splitlines() if line.strip()] or [""]
     if text.startswith("Traceback "):
         indented = [number for number, line in enumerate(lines) if line.startswith(" ")]
-        return _clean(lines[min(indented[-1] + 1, len(lines) - 1)] if indented else lines[-1])
-    return _clean(lines[0].strip())
+        return clean(lines[min(indented[-1] + 1, len(lines) - 1)] if indented else lines[-1])
+    return clean(lines[0].strip())
 
 
 def _text(value: Any, zone: str = "") -> str:
@@ -134,6 +134,6 @@ def _text(value: Any, zone: str = "") -> str:
             return msgspec.json.encode(value).decode()
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """What comes from elsewhere must not steer the terminal."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", "    "))

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.graphs import graph
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 
@@ -30,6 +31,9 @@ _LATE = Column("late", "LATE RESULT")
 @click.group()
 def run() -> None:
     """Single executions, of jobs and ad hoc."""
+
+
+run.add_command(graph)
 
 
 @run.command("list")

@@ -16,11 +16,13 @@ from foliot.kit.tasks import background
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
+from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
@@ -61,6 +63,8 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             gateway,
             tenants,
             Canceller(own, specs, hints.give),
+            Completer(database, hints.give),
+            Graphs(own, hints.give),
             Keys(database),
             trail,
             egress=egress_of(settings),

@@ -23,6 +23,7 @@ from foliot.services.fire import Firer
 from foliot.services.insights import draft_again
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
+from foliot.services.overdue import Overdue
 from foliot.services.promote import Promoter
 from foliot.services.read_ahead import ReadAhead
 from foliot.services.reap import Reaper
@@ -82,6 +83,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(promoter, stop, wake_promoter, ready, apart=promoter.apart))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(Overdue(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set))
             group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(_recalendar(database, hints), stop, asyncio.Event(), lambda: None))

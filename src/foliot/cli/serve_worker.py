@@ -13,11 +13,12 @@ from typing import Final
 import structlog
 
 from foliot import __version__
-from foliot.cli.commands import By, open_commands
+from foliot.cli.commands import By, open_commands, own_secrets
 from foliot.cli.compose import CannotStart, egress_of
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
+from foliot.domain.redaction import Redaction
 from foliot.domain.scaling import Bounds
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
@@ -68,27 +69,29 @@ async def _work(
     desk, egress = WorkerDesk(), egress_of(settings)
     alone = await _alone(app, nursery, desk)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
-    async with open_session(app.concurrency, egress=egress) as session:
+    async with open_session(app.concurrency, settings.http_per_host, egress=egress) as session:
         with ExitStack() as stack:
             threads = ThreadPoolExecutor(min(app.concurrency, 64), thread_name_prefix="handler")
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
             stack.callback(threads.shutdown, wait=False, cancel_futures=True)
             if alone is not None:
                 stack.callback(alone.close)
-            by_group: dict[str, Executor] = {"http": http_executor(session)}
             served = function_executors(functions, threads, reached.effects, desk)
-            by_group |= {f"fn:{name}": each for name, each in served.items()}
+            by_group = {f"fn:{name}": each for name, each in served.items()}
             suspects: dict[str, Executor] = {}
             if alone is not None:
                 by_group |= {f"fn:{name}": alone.isolated for name, task in app.tasks.items() if task.is_isolated}
                 suspects = {f"fn:{name}": alone.suspect for name in functions}
 
-            groups = (*by_group, *commands)
+            groups = ("http", *by_group, *commands)
 
             def executors(stored: StoredSpec) -> Executor | None:
-                if run := commands.get(stored.spec.handler.group):
+                group = stored.spec.handler.group
+                if group == "http":
+                    return http_executor(session, stored.signing, lambda: reached.carrier.voucher)
+                if run := commands.get(group):
                     return partial(run, stored.tenant)
-                return by_group.get(stored.spec.handler.group)
+                return by_group.get(group)
 
             def suspicious(stored: StoredSpec) -> Executor | None:
                 return suspects.get(stored.spec.handler.group)
@@ -96,7 +99,10 @@ async def _work(
             options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
             ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
             log.info("HTTP handlers may call", targets=str(egress))
-            process = WorkerProcess(reached.carrier, executors, options, alone=suspicious, held=nursery.hold, desk=desk)
+            hidden = Redaction(own_secrets(settings))
+            process = WorkerProcess(
+                reached.carrier, executors, options, alone=suspicious, held=nursery.hold, desk=desk, redaction=hidden
+            )
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.drain)
             await process.run(stop, ready)
             if process.is_draining and not stop.is_set():

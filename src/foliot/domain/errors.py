@@ -29,12 +29,20 @@ class InvalidField(FoliotError, ValueError):  # noqa: N818 - reads aloud: "raise
         return f"{self.field}: {super().__str__()}"
 
 
+class Cycle(FoliotError):  # noqa: N818 - as InvalidField
+    """Jobs that would wait for each other for ever; the message names them, from one back to itself."""
+
+
 class NotFound(FoliotError):  # noqa: N818 - as InvalidField
     """There is no such thing, or it belongs to another tenant: the answer is the same."""
 
 
 class Conflict(FoliotError):  # noqa: N818 - as InvalidField
     """The request is well formed, but contradicts the present state."""
+
+
+class Unauthorised(FoliotError):  # noqa: N818 - as InvalidField
+    """The caller has not shown who it is, or what it may do."""
 
 
 class Forbidden(FoliotError):  # noqa: N818 - as InvalidField

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from foliot.domain.graph import Need
 from foliot.domain.misfire import USUAL, CatchUp
 from foliot.domain.schedule import Recurrence
 from foliot.domain.spec import Spec
@@ -87,9 +88,18 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     jitter: timedelta = timedelta()
     calendar: int | None = None
     """The tenant's calendar that the recurrence follows."""
+    depends_on: tuple[Need, ...] = ()
+    """What it waits for."""
+    follows: Kind | None = None
+    """What makes it run if it has parents: that is the graph's to say, not its own."""
 
     @property
     def kind(self) -> Kind:
+        return self.own_kind if self.follows is None else self.follows
+
+    @property
+    def own_kind(self) -> Kind:
+        """What its own schedule makes of it."""
         if self.recurrence is not None:
             return Kind.RECURRING
         return Kind.ON_DEMAND if self.run_at is None else Kind.ONE_TIME

@@ -27,6 +27,8 @@ class Ending(IntEnum):
     UNKNOWN = 6
     SNOOZED = 7
     RELEASED = 8
+    ENTRUSTED = 9
+    """No ending, and never stored: the worker's part is over, and the attempt goes on outside."""
 
     @property
     def word(self) -> str:
@@ -35,7 +37,7 @@ class Ending(IntEnum):
     @property
     def is_result(self) -> bool:
         """Whether it tells how the handler itself came to an end."""
-        return self not in {Ending.NONE, Ending.LOST, Ending.UNKNOWN, Ending.RELEASED}
+        return self not in {Ending.NONE, Ending.LOST, Ending.UNKNOWN, Ending.RELEASED, Ending.ENTRUSTED}
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -46,6 +48,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     error: str | None = None
     delay: timedelta | None = None
     error_class: str | None = None
+    result: bytes | None = None
+    """What the handler returned, as JSON, if it is small enough to be kept (domain/result.py)."""
 
     @property
     def state(self) -> State:
@@ -53,8 +57,13 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return TRANSITIONS[State.RUNNING, self.event]
 
     @classmethod
-    def succeeded(cls) -> Self:
-        return cls(Ending.COMPLETED, Event.SUCCEEDED)
+    def succeeded(cls, result: bytes | None = None) -> Self:
+        return cls(Ending.COMPLETED, Event.SUCCEEDED, result=result)
+
+    @classmethod
+    def entrusted(cls, rest: timedelta) -> Self:
+        """The handler goes on by itself, and says later how it ended: within `rest`, or it has timed out."""
+        return cls(Ending.ENTRUSTED, Event.ENTRUSTED, delay=rest)
 
     @classmethod
     def released(cls) -> Self:
@@ -99,11 +108,28 @@ class Failure(msgspec.Struct, frozen=True):
     """What kind of error it is, as rules name it; the first is kept for people."""
 
 
+class Returned(msgspec.Struct, frozen=True):
+    """Success, with a result that is small enough to be kept."""
+
+    result: bytes
+
+
+class Entrusted(msgspec.Struct, frozen=True):
+    """The handler has taken the attempt over, and will say later how it ended."""
+
+    rest: timedelta
+    """What is left of its time-out."""
+
+
 class Snoozed(msgspec.Struct, frozen=True):
     """The handler asks to be called again later; nothing went wrong."""
 
     delay: timedelta
     reason: str = ""
+
+
+Answer = Failure | Snoozed | Returned | Entrusted | None
+"""What an attempt came to, before anybody has decided what follows. None is success, and nothing to keep."""
 
 
 def judge(

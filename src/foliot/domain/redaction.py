@@ -25,6 +25,9 @@ class Redaction:
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
 
+KNOWS_NOTHING: Final = Redaction()
+
+
 def _forms(secret: str) -> Iterable[str]:
     plain = secret.encode(errors="surrogateescape")
     yield secret

@@ -11,7 +11,7 @@ class State(IntEnum):
     SCHEDULED = 0  # waits for its time
     READY = 1  # may run now
     BLOCKED = 2  # waits for something other than time
-    RUNNING = 3  # a claim covers it
+    RUNNING = 3  # a claim covers it, or its handler goes on outside
     SUCCEEDED = 4
     DEAD = 5  # has used its attempts
     CANCELLED = 6
@@ -33,6 +33,7 @@ class Event(StrEnum):
     HELD = "held"
     RESUMED = "resumed"
     CLAIMED = "claimed"
+    ENTRUSTED = "entrusted"
     SUCCEEDED = "succeeded"
     RETRIED = "retried"
     SNOOZED = "snoozed"
@@ -41,6 +42,7 @@ class Event(StrEnum):
     DIED = "died"
     VANISHED = "vanished"
     CANCELLED = "cancelled"
+    GIVEN_UP = "given up"  # what it waits for cannot come any more
     REPLAYED = "replayed"
     DISCARDED = "discarded"
 
@@ -53,9 +55,11 @@ TRANSITIONS: Final = MappingProxyType(
         (State.BLOCKED, Event.ADMITTED): State.READY,
         (State.BLOCKED, Event.RESUMED): State.SCHEDULED,
         (State.BLOCKED, Event.CANCELLED): State.CANCELLED,
+        (State.BLOCKED, Event.GIVEN_UP): State.SKIPPED,
         (State.READY, Event.CLAIMED): State.RUNNING,
         (State.READY, Event.HELD): State.BLOCKED,
         (State.READY, Event.CANCELLED): State.CANCELLED,
+        (State.RUNNING, Event.ENTRUSTED): State.RUNNING,
         (State.RUNNING, Event.SUCCEEDED): State.SUCCEEDED,
         (State.RUNNING, Event.RETRIED): State.SCHEDULED,
         (State.RUNNING, Event.SNOOZED): State.SCHEDULED,

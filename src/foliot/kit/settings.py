@@ -44,6 +44,8 @@ class Settings(NamedTuple):
     """FOLIOT_OBJECTS: where objects are kept outside of the database: a folder, or s3://bucket/prefix."""
     audit_key_file: Path | None
     """FOLIOT_AUDIT_KEY_FILE: the file with the keys that sign the audit trail, one a line; the first signs."""
+    http_per_host: int
+    """FOLIOT_HTTP_PER_HOST: most calls at once of one worker process to the same host and port; 0 for no limit."""
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
     dead_letter_days: int
@@ -73,6 +75,7 @@ class Settings(NamedTuple):
             http_deny=_list(environment.get("FOLIOT_HTTP_DENY", "")),
             objects=environment.get("FOLIOT_OBJECTS") or None,
             audit_key_file=_path(environment.get("FOLIOT_AUDIT_KEY_FILE")),
+            http_per_host=_whole("FOLIOT_HTTP_PER_HOST", environment.get("FOLIOT_HTTP_PER_HOST") or "0"),
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
             handler_connections=_count(
@@ -90,6 +93,12 @@ def _port(name: str, text: str) -> int:
 def _count(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise ValueError(f"{name}={text}: a number above 0")
+    return int(text)
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"{name}={text}: a whole number, 0 or more")
     return int(text)
 
 

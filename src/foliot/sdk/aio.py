@@ -139,6 +139,18 @@ class AsyncFoliot:
         page = await self.request(calls.get("runs", **query))
         return Items((AsyncRun(each, self._read, self._cancel) for each in page["items"]), page["nextCursor"])
 
+    async def signing_secret(self) -> str:
+        """What calls of HTTP handlers are signed with: `whsec_…`."""
+        return str((await self.request(calls.get("signing-secret")))["secret"])
+
+    async def get_graph(self, run: str) -> Record:
+        """The graph that a run is part of: `nodes` with their states, `edges`, and how it stands as a whole."""
+        return Record(await self.request(calls.get("runs", run, "graph")))
+
+    async def cancel_graph(self, run: str) -> Record:
+        """Cancel the graph that a run is part of: what waits ends, what runs is asked to stop."""
+        return Record(await self.request(calls.cancel_graph(run)))
+
     async def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
         """The attempts of a run, newest first."""
         page = await self.request(calls.get("runs", run, "attempts", **query))

@@ -10,6 +10,7 @@ from foliot.domain.duration import format_duration
 from foliot.domain.errorclass import classes_of
 from foliot.domain.errors import InvalidField
 from foliot.sdk.protocol import Request, camel, path
+from foliot.sdk.records import Job
 from foliot.wire.codec import rfc3339
 
 Delay = str | float | timedelta | None
@@ -101,6 +102,10 @@ def retry_run(run: str) -> Request:
     return Request("POST", path("runs", run, verb=":retry"))
 
 
+def cancel_graph(run: str) -> Request:
+    return Request("POST", path("runs", run, "graph", verb=":cancel"))
+
+
 def decide(deed: str, runs: Iterable[str], key: str | None) -> Request:
     """What becomes of these dead letters, now: `deed` is `replay` or `discard`."""
     ids = [runs] if isinstance(runs, str) else list(runs)
@@ -164,10 +169,13 @@ def _plain(field: str, value: Any) -> Any:
     """Values as the wire has them.
 
     Rules about retries may be written as Python does: `max_retries`, and exceptions themselves instead of names. A list
-    of words as a handler is a command, as for `subprocess.run`.
+    of words as a handler is a command, as for `subprocess.run`. A job that another depends on may be given as it was
+    answered, instead of by its id or key.
     """
     if field == "handler" and isinstance(value, (list, tuple)):
         return {"type": "command", "argv": value}
+    if field == "depends_on" and isinstance(value, (list, tuple)):
+        return [each.id if isinstance(each, Job) else each for each in value]
     if field != "retry" or not isinstance(value, (list, tuple)):
         return value
     rules = [{camel(name): part for name, part in rule.items()} for rule in value]

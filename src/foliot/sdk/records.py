@@ -107,10 +107,17 @@ class _AsyncWatched(_Lasting):
         raise self._too_long(timeout)
 
 
-class Run(_Watched):
-    """A run as it stood when it was read; `wait` and `refresh` read it again."""
-
+class _Run(_Lasting):
     _NAME = "runId"
+
+    @property
+    def result(self) -> Any:
+        """What its handler returned, if that was small enough to be kept; None if nothing, or if it has not ended."""
+        return self.values.get("result")
+
+
+class Run(_Run, _Watched):
+    """A run as it stood when it was read; `wait` and `refresh` read it again."""
 
     def __init__(
         self,
@@ -127,10 +134,8 @@ class Run(_Watched):
         return self
 
 
-class AsyncRun(_AsyncWatched):
+class AsyncRun(_Run, _AsyncWatched):
     """A run as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
-
-    _NAME = "runId"
 
     def __init__(
         self,

@@ -1,14 +1,15 @@
 """Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.kit.signals import DUE
-from foliot.store import calendars, jobs, stopping
+from foliot.store import calendars, jobs, stopping, wiring
 from foliot.store.audit import job_facts, note
-from foliot.store.database import Connection, Database
+from foliot.store.database import Connection, Database, Row
 from foliot.store.jobs import Definition, Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
 from foliot.store.specs import SpecBook, SpecRef
@@ -18,6 +19,7 @@ ONE_TIME_ORIGIN = 1
 _TRIES = 5
 
 Render = Callable[[JobRow], bytes]
+_Redraft = Callable[[JobRow], Draft]
 _Answer = Callable[[Connection, Sequence[int]], Awaitable[bytes]]
 """What to say about the jobs of these ids, asked inside the transaction that makes them."""
 
@@ -120,7 +122,9 @@ class Control:
         which `redraft` makes nothing.
         """
         rows = {row.id: row for row in await find_jobs(self._database, tenant, numbers)}
-        drafts = {job: draft for job, row in rows.items() if (draft := redraft(row)) is not None}
+        # A graph goes with its first root.
+        leading = {job: row for job, row in rows.items() if row.head in {None, job}}
+        drafts = {job: draft for job, row in leading.items() if (draft := redraft(row)) is not None}
         if not drafts:
             return 0
         async with self._database.transaction() as connection:
@@ -140,7 +144,8 @@ class Control:
             _refuse_if_over(standing)
             if standing.gate is Gate.OPEN:
                 await jobs.set_gate(connection, tenant, job, Gate.PAUSED, standing.now)
-                await jobs.unsubscribe(connection, [job], standing.now, closed=True)
+                stopped = await wiring.fired_with(connection, job)
+                await jobs.unsubscribe(connection, stopped, standing.now, closed=True)
                 await jobs.block_runs(connection, job, standing.run)
                 await _note_gate(connection, job, standing.gate, Gate.PAUSED)
                 channels = await stopping.recall_held(connection, job)
@@ -152,7 +157,7 @@ class Control:
         """Open the gate again: instants from now on fire, and what was held goes on."""
         for _ in range(_TRIES):
             before = await self.read(tenant, job)
-            draft = draft_of(before)
+            draft_of(before)  # what it needs of calendars is asked for now, and not under locks
             async with self._database.transaction() as connection:
                 locked = await jobs.lock_schedules(connection, [before.schedule])
                 standing = await self._lock_job(connection, tenant, job)
@@ -160,10 +165,10 @@ class Control:
                     continue
                 _refuse_if_over(standing)
                 if standing.gate is Gate.PAUSED:
-                    await jobs.record_pause(connection, [job], standing.now)
+                    await jobs.record_pause(connection, [] if before.parents else [job], standing.now)
                     await jobs.set_gate(connection, tenant, job, Gate.OPEN, standing.now)
-                    if before.schedule is not None:
-                        await jobs.subscribe(connection, {job: draft}, locked.values(), standing.now)
+                    if before.schedule is not None and not before.parents:
+                        await self._fire_again(connection, tenant, before, draft_of, locked.values())
                     await jobs.unblock_runs(connection, job, standing.run)
                     await _note_gate(connection, job, standing.gate, Gate.OPEN)
                 row = await self._read(connection, tenant, job)
@@ -173,12 +178,27 @@ class Control:
         self._hint(DUE)
         return row
 
+    async def _fire_again(
+        self, connection: Connection, tenant: int, before: JobRow, draft_of: _Redraft, locked: Iterable[Row]
+    ) -> None:
+        """Give a job its instants again; of a graph all have theirs, if none of its roots is paused any more."""
+        now = await jobs.clock(connection)
+        if before.head is None:
+            await jobs.subscribe(connection, {before.id: draft_of(before)}, locked, now)
+        elif await wiring.is_open(connection, before.head):
+            lead = await self._read(connection, tenant, before.head)
+            await jobs.subscribe(connection, {lead.id: draft_of(lead)}, locked, now)
+            await wiring.lead(connection, [lead.id], now)
+
     async def cancel(self, tenant: int, job: int) -> JobRow:
         """End the job and its runs: it stays readable with its history. What a worker holds is asked to stop."""
         channels: Iterable[str] = ()
         async with self._database.transaction() as connection:
+            row = await self._read(connection, tenant, job)
+            await wiring.leave(connection, tenant, row)
             standing = await self._lock(connection, tenant, job)
             if standing.gate is not Gate.CANCELLED:
+                await wiring.forget(connection, row, standing.now)
                 await jobs.record_pause(connection, [job], standing.now)
                 await jobs.set_gate(connection, tenant, job, Gate.CANCELLED, standing.now)
                 await jobs.unsubscribe(connection, [job], standing.now, closed=True)
@@ -197,16 +217,24 @@ class Control:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""
         await calendars.follow(connection, drafts)
         schedules, own = await jobs.find_schedules(connection, drafts)
-        runs = [draft.kind is Kind.ONE_TIME for draft in drafts]
+        wired = any(draft.depends_on for draft in drafts)
+        runs = [wired or draft.kind is Kind.ONE_TIME for draft in drafts]
         ids = iter(await jobs.draw_ids(connection, len(drafts) + sum(runs)))
+        numbers = [(next(ids), next(ids) if one_time else None) for one_time in runs]
+        graphs = None
+        if wired:
+            graphs = await wiring.plan_new(connection, specs[0].tenant, [job for job, _ in numbers], drafts, schedules)
+            drafts, schedules = graphs.drafts, graphs.schedules
         new = [
-            Definition(next(ids), spec, draft, schedule, next(ids) if one_time else None)
-            for spec, draft, schedule, one_time in zip(specs, drafts, schedules, runs, strict=True)
+            Definition(job, spec, draft, schedule, run if draft.kind is Kind.ONE_TIME else None)
+            for (job, run), spec, draft, schedule in zip(numbers, specs, drafts, schedules, strict=True)
         ]
         if taken := await jobs.insert_jobs(connection, new):
             raise _key_taken([each.draft.key for each in taken])
         await calendars.write_followers(connection, {each.job: id_ for each in new if (id_ := each.draft.calendar)})
         await _plan_runs(connection, new)
+        if graphs is not None:
+            await wiring.write_new(connection, graphs, {each.job: each.run for each in new})
         # Schedules made here come first, because nobody waits for them. From the lock of the others to the commit all
         # edits of their jobs queue up, and their firing too.
         for group in (own, {*schedules} - own - {None}):
@@ -233,7 +261,9 @@ class Control:
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
         await calendars.follow(connection, [draft])
         (schedule,), _ = await jobs.find_schedules(connection, [draft])
-        locked = await jobs.lock_schedules(connection, [before.schedule, schedule])
+        graphs = await wiring.plan_change(connection, tenant, before, draft, schedule)
+        draft, schedule = graphs.drafts[0], graphs.schedules[0]
+        locked = await jobs.lock_schedules(connection, [before.schedule, schedule, *graphs.schedules_of_all()])
         standing = await jobs.lock_job(connection, tenant, before.id)
         if standing is None or standing.version != before.version:
             return False
@@ -245,20 +275,22 @@ class Control:
             # Its instant has been.
             await jobs.update_job(connection, Definition(before.id, spec, draft, None, standing.run), now)
             return True
-        await jobs.record_pause(connection, [before.id], now)
+        await jobs.record_pause(connection, [] if before.parents else [before.id], now)
         await jobs.unsubscribe(connection, [before.id], now, closed=False)
-        if standing.run is not None and standing.ended_state is None:
-            await self._take_back(connection, standing.run)
         run = (await jobs.draw_ids(connection, 1))[0] if draft.kind is Kind.ONE_TIME else None
+        if standing.run is not None and standing.ended_state is None:
+            await self._take_back(connection, standing.run, run)
         changed = Definition(before.id, spec, draft, schedule, run)
         await jobs.update_job(connection, changed, now)
         if draft.calendar is not None or "calendar" in before.timing:
             await calendars.write_followers(connection, {before.id: draft.calendar})
         await _plan_runs(connection, [changed])
+        await wiring.write_change(connection, graphs, changed, now)
         if standing.gate is Gate.PAUSED:
             await jobs.block_runs(connection, before.id, run)
-        if schedule is not None and standing.gate is Gate.OPEN:
-            await jobs.subscribe(connection, {before.id: draft}, [locked[schedule]], now)
+        if schedule is not None and (standing.gate is Gate.OPEN or draft.depends_on):
+            members = dict.fromkeys((before.id, *graphs.shared), draft)
+            await jobs.subscribe(connection, members, [locked[schedule]], now)
         return True
 
     async def _move(
@@ -284,9 +316,12 @@ class Control:
         await jobs.move_jobs(connection, {job: targets[job] for job in numbers}, now)
         if members := {each.id: drafts[each.id] for each in mine if each.gate is Gate.OPEN}:
             await jobs.subscribe(connection, members, [locked[each] for each in {targets[job] for job in members}], now)
+        await wiring.lead(connection, [job for job in members if before[job].head == job], now)
         return len(mine)
 
-    async def _take_back(self, connection: Connection, run: int) -> None:
+    async def _take_back(self, connection: Connection, run: int, instead: int | None) -> None:
+        if instead is not None:
+            await wiring.replace_node(connection, run, instead)
         if not await jobs.take_back_run(connection, run):
             raise Conflict("the job's run has already begun", "wait for its end, or create another job")
 
@@ -321,6 +356,7 @@ async def _plan_runs(connection: Connection, definitions: Sequence[Definition]) 
             each.draft.payload,
             job=each.job,
             due=each.draft.run_at,
+            delay=timedelta() if each.draft.run_at is None else None,
             origin=ONE_TIME_ORIGIN,
             limit_key=each.draft.limit_key,
         )

@@ -15,6 +15,7 @@ from foliot.store.admission import enter
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.dispatch import reserve
+from foliot.store.graphs import NO_GRAPHS, fire_graphs
 from foliot.store.recovery import is_contended
 from foliot.store.schedules import (
     DueSchedule,
@@ -217,15 +218,16 @@ class Firer:
             mine = [firing for firing in firings if firing.schedule in locked]
             if not mine:
                 return 0
+            graphs = await fire_graphs(connection, mine) if awaited.graphs else NO_GRAPHS
             made = await fire_chunk(connection, mine, ranks, awaited)
             await enter(connection, made.entering)
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)
         if late:
-            self._late_from = asyncio.get_running_loop().time() + made.fired / self._rate
-        telemetry.RUNS_FIRED.inc(made.fired)
-        telemetry.OCCURRENCES_SKIPPED.inc(made.skipped)
+            self._late_from = asyncio.get_running_loop().time() + (made.fired + graphs.fired) / self._rate
+        telemetry.RUNS_FIRED.inc(made.fired + graphs.fired)
+        telemetry.OCCURRENCES_SKIPPED.inc(made.skipped + graphs.skipped)
         telemetry.OCCURRENCES_PASSED_OVER.inc(made.passed_over)
         return len(mine)
 

@@ -13,21 +13,26 @@ from foliot.domain.ids import decode, encode, instant_of
 from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.domain.outcome import Ending
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
+from foliot.domain.seal import secret_text
 from foliot.domain.spec import Spec, shown
 from foliot.domain.states import STATUS_OF, State, Status, states_of
-from foliot.store import reading
+from foliot.store import graphs, reading
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.fleet import LEASE, STOPPED_WITHIN
+from foliot.store.graphs import Hindrance
+from foliot.store.outside import signing_key
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
 from foliot.store.stopping import asked_to_stop
 from foliot.wire.calendars import NO_CALENDARS, Calendars
+from foliot.wire.graphs import need_bodies
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
 from foliot.wire.limits import COUNTED, LINES, BlockedBy, ConcurrencyBody, concurrency_body, turn_of
 from foliot.wire.retries import backoff_body, rule_bodies
 from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, ProgressView, RunView
 
+_NAMED = 3
 _KINDS = {kind.word: kind for kind in Kind}
 _JOB_STATUSES = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
 Row = TypeVar("Row")
@@ -83,6 +88,8 @@ class Insights:
         if row is None:
             raise NotFound("there is no such run")
         (view,) = await self._run_views([row])
+        if row.waits == "parents":
+            view.waiting_for = parents_words(await graphs.why_blocked(self._database, run))
         return view
 
     async def runs(
@@ -100,6 +107,10 @@ class Insights:
         asked = await asked_to_stop(self._database, going)
         said = await progress_of_runs(self._database, [row.id for row in rows])
         return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
+
+    async def signing_secret(self, tenant: int) -> str:
+        """What the calls of a tenant's HTTP handlers are signed with."""
+        return secret_text(await signing_key(self._database, tenant))
 
     async def attempts(
         self, tenant: int, *, job: int | None = None, run: int | None = None, limit: int, cursor: str | None
@@ -139,6 +150,7 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         on_disconnect="stop" if spec.stops_when_cut_off else "finish",
         concurrency=_concurrency(spec),
         overlap=Overlap.stored(row.overlap, exclusive=row.exclusive),
+        depends_on=need_bodies(row.parents, row.conditions) or msgspec.UNSET,
         version=row.version,
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -191,10 +203,12 @@ def run_view(row: RunRow, asked: datetime | None = None, said: Said | None = Non
         worker_id=_worker_id(row.worker),
         waiting_for=_waiting_for(row),
         blocked_by=_blocked_by(row) or msgspec.UNSET,
+        complete_by=row.until or msgspec.UNSET,
         cancel_requested_at=asked,
         stops_by=None if asked is None else asked + STOPPED_WITHIN,
         progress=None if said is None else ProgressView(*said),
         payload=msgspec.UNSET if row.payload is None else msgspec.Raw(row.payload),
+        result=msgspec.UNSET if row.result is None else msgspec.Raw(row.result),
     )
 
 
@@ -234,7 +248,7 @@ def _next_run(row: JobRow, calendars: Mapping[str, Calendar]) -> Any:
     if row.gate != Gate.OPEN or row.status in {Status.COMPLETED, Status.FAILED}:
         return None
     if row.kind == Kind.ONE_TIME:
-        return row.timing["scheduleAt"] if row.status == Status.PENDING else None
+        return row.timing.get("scheduleAt") if row.status in {Status.PENDING, Status.BLOCKED} else None
     if row.schedule_key is None or row.after is None or row.next_at is None:
         return None
     following: datetime | None = row.next_at
@@ -316,15 +330,29 @@ def _job_id(job: int | None) -> str | None:
 
 
 def _waiting_for(row: RunRow) -> str | None:
+    if row.until is not None:
+        return "its handler, which went on outside, to say how it ended"
     match row.waits:
         case "pause":
             return f"queue {row.spec.queue!r} to be resumed"
+        case "parents":
+            return "its parents"
         case "worker":
             return f"a worker: none that lives offers {row.spec.handler.group!r} on queue {row.spec.queue!r}"
         case _ if blocked := _blocked_by(row):
             return turn_of(blocked, row.spec.limit_path, has_job=row.job is not None)
         case _:
             return "its job to be resumed" if row.state == State.BLOCKED else None
+
+
+def parents_words(hindrances: Sequence[Hindrance]) -> str:
+    """What a run waits for of its graph: what has failed for good, or else what has yet to end."""
+    dead = [each for each in hindrances if each.dead]
+    named = [f"{encode('run', each.run)} ({each.name})" for each in (dead or hindrances)[:_NAMED]]
+    told = ", ".join(named) + (f" and {more} more" if (more := len(dead or hindrances) - len(named)) > 0 else "")
+    if not dead:
+        return f"its parents: {told}"
+    return f"{told}, which failed for good: replay it to go on, or discard it to give this run up"
 
 
 def _blocked_by(row: RunRow) -> BlockedBy | None:

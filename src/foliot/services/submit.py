@@ -27,6 +27,7 @@ from foliot.store.submission import (
 )
 
 _SPEC = attrgetter("spec")
+MOST_FAILURES = 5
 LARGEST_COMMIT = 2_000
 """Runs gathered into one commit; a single larger call is committed whole, by itself."""
 
@@ -51,6 +52,8 @@ class _Call(msgspec.Struct, eq=False):
     runs: Sequence[NewRun]
     key: Key | None
     done: "asyncio.Future[Accepted]"
+    failures: int = 0
+    """How often others held what it needs for longer than we wait."""
 
 
 class Submitter:
@@ -126,8 +129,16 @@ class Submitter:
         if is_gone(error):
             hint = "it may have been written or not: repeat the call with the same Idempotency-Key"
             error = Unavailable("the database went away while the call was being written", hint)
-        elif is_contended(error):
+        elif is_contended(error) and calls[0].key is not None:
             error = Unavailable("another call with this Idempotency-Key is being written", "repeat the call")
+        elif is_contended(error):
+            # A line or a flow, which nobody holds for long unless the machine is overloaded; and nothing was written.
+            calls[0].failures += 1
+            if calls[0].failures < MOST_FAILURES:
+                self._waiting.append(calls[0])
+                self._arrived.set()
+                return
+            error = Unavailable("others held what the call needs for too long", "nothing was written: repeat the call")
         for call in calls:
             if not call.done.done():
                 call.done.set_exception(error)

@@ -7,6 +7,7 @@ import structlog
 from foliot.kit import telemetry
 from foliot.store.admission import FIRST, call_left_behind, free_stranded, tidy_lines
 from foliot.store.database import Database
+from foliot.store.graphs import let_left_behind_go
 
 log = structlog.get_logger("sweeper")
 
@@ -31,9 +32,11 @@ class Sweeper:
         await tidy_lines(self._line, self._lines, self._page)
         lines = await call_left_behind(self._line, self._lines, self._page)
         runs = await free_stranded(self._line, self._runs, self._page)
+        waiting = await let_left_behind_go(self._line, self._page)
         self._lines, self._runs = lines.reached, runs.reached
-        if found := lines.found + runs.found:
-            log.error("runs were left behind although it was their turn", lines=lines.found, runs=runs.found)
+        if found := lines.found + runs.found + waiting:
+            said = "runs were left behind although it was their turn"
+            log.error(said, lines=lines.found, runs=runs.found, graphs=waiting)
             telemetry.LEFT_BEHIND.inc(found)
         return found
 

@@ -10,7 +10,7 @@ import msgspec
 
 from foliot.domain.fairness import Priority, step
 from foliot.domain.ids import Block, mint
-from foliot.domain.outcome import Outcome
+from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.suspicion import deaths
 from foliot.store.admission import untying
 from foliot.store.database import Database, Line
@@ -158,8 +158,22 @@ async def settle(line: Line, worker: int, batch: Sequence[Settlement], called: C
 
 
 async def conclude(line: Line, worker: int, batch: Sequence[Settlement], called: Called = lambda _: None) -> int:
-    """Record every other ending; how many were still ours."""
-    return await _end(line, worker, batch, _OTHERS, called)
+    """Record every other ending; how many were still ours. Those that go on outside are handed over."""
+    entrusted = [each for each in batch if each.outcome.ending is Ending.ENTRUSTED]
+    ended = [each for each in batch if each.outcome.ending is not Ending.ENTRUSTED] if entrusted else batch
+    ours = await line.fetchval("entrust", worker, *_entrusted(entrusted)) if entrusted else 0
+    return ours + await _end(line, worker, ended, _OTHERS, called) if ended else ours
+
+
+async def conclude_outside(
+    line: Line, worker: int, batch: Sequence[Settlement], called: Called = lambda _: None
+) -> int:
+    """Record how attempts ended that went on outside, since this worker entrusted them; how many still did."""
+    ids = [each.run.id for each in batch]
+    async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=False) as untied:
+        done = await connection.fetchval(SQL["conclude"], worker, *_other_endings(batch, outside=True), True)
+    called(untied.lanes)
+    return int(done)
 
 
 class _Kind(NamedTuple):
@@ -196,7 +210,11 @@ def _successes(batch: Sequence[Settlement]) -> Sequence[Any]:
     )
 
 
-def _other_endings(batch: Sequence[Settlement]) -> Sequence[Any]:
+def _entrusted(batch: Sequence[Settlement]) -> Sequence[Any]:
+    return (*_successes(batch), [each.outcome.delay for each in batch])
+
+
+def _other_endings(batch: Sequence[Settlement], *, outside: bool = False) -> Sequence[Any]:
     fences = [each.run.fence for each in batch]
     return (
         [each.run.id for each in batch],
@@ -209,6 +227,8 @@ def _other_endings(batch: Sequence[Settlement]) -> Sequence[Any]:
         [each.outcome.error for each in batch],
         list(set(fences)),
         [each.outcome.error_class for each in batch],
+        [each.outcome.result for each in batch],
+        outside,
     )
 
 

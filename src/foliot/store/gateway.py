@@ -204,9 +204,9 @@ async def queues_of(database: Database, lanes: Sequence[int]) -> dict[int, str]:
     return {row["id"]: row["queue"] for row in await database.fetch("lane_queues", lanes)}
 
 
-async def spec_bodies(line: Line, ids: Sequence[int]) -> dict[int, tuple[int, bytes, str]]:
-    """The lane, the body and the tenant of each spec."""
-    return {row["id"]: (row["lane"], row["body"], row["tenant"]) for row in await line.fetch("fetch_specs", ids)}
+async def spec_bodies(line: Line, ids: Sequence[int]) -> list[tuple[int, int, bytes, str, bytes]]:
+    """Each spec, with its lane, its body, its tenant, and the key for its calls."""
+    return [tuple(row) for row in await line.fetch("fetch_specs", ids)]
 
 
 def _places(sizes: Iterable[int]) -> tuple[list[int], list[int]]:

@@ -98,8 +98,8 @@ async def insert_jobs(connection: Connection, new: Sequence[Definition]) -> list
         [each.draft.overlap.is_exclusive for each in new],
         [each.schedule for each in new],
         [each.run for each in new],
-        [_json(each.draft.timing) for each in new],
-        [_json(each.draft.labels) for each in new],
+        [as_json(each.draft.timing) for each in new],
+        [as_json(each.draft.labels) for each in new],
         [each.draft.payload for each in new],
         [each.draft.max_runs for each in new],
         [each.draft.overlap.number for each in new],
@@ -121,8 +121,8 @@ async def update_job(connection: Connection, changed: Definition, now: datetime)
         draft.overlap.is_exclusive,
         schedule,
         run,
-        _json(draft.timing),
-        _json(draft.labels),
+        as_json(draft.timing),
+        as_json(draft.labels),
         draft.payload,
         draft.max_runs,
         now,
@@ -233,5 +233,5 @@ async def unblock_runs(connection: Connection, job: int, run: int | None) -> Non
     await connection.execute(SQL["unblock_runs"], job)
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()

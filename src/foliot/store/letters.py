@@ -1,6 +1,7 @@
 """Dead letters: looked through, brought back, given up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -8,7 +9,7 @@ import msgspec
 
 from foliot.domain.letters import MOST_ATTEMPTS, Selection
 from foliot.domain.spec import Spec
-from foliot.store.admission import enter
+from foliot.store.admission import enter, untying
 from foliot.store.database import Connection, Database, Line, Row
 from foliot.store.dispatch import Flow
 from foliot.store.statements import SQL
@@ -83,9 +84,10 @@ async def replay(
 ) -> list[Replayed]:
     """Bring back these dead letters, given with their ranks, if they died `until` then. What is none is not told of."""
     numbers, places = list(ranks), list(ranks.values())
-    rows = await connection.fetch(SQL["replay"], tenant, numbers, places, until, note, MOST_ATTEMPTS)
-    told = [Replayed(*row) for row in rows]
-    await enter(connection, [each.id for each in told if each.enters])
+    async with _waited_for(connection, numbers):
+        rows = await connection.fetch(SQL["replay"], tenant, numbers, places, until, note, MOST_ATTEMPTS)
+        told = [Replayed(*row) for row in rows]
+        await enter(connection, [each.id for each in told if each.enters])
     return told
 
 
@@ -93,7 +95,19 @@ async def discard(
     connection: Connection, tenant: int, runs: Sequence[int], note: str, until: datetime = FOREVER
 ) -> list[int]:
     """Give up those of these dead letters that died `until` then; which they were."""
-    return [row["id"] for row in await connection.fetch(SQL["discard"], tenant, runs, until, note)]
+    async with _waited_for(connection, runs):
+        return [row["id"] for row in await connection.fetch(SQL["discard"], tenant, runs, until, note)]
+
+
+@asynccontextmanager
+async def _waited_for(connection: Connection, runs: Sequence[int]) -> AsyncIterator[None]:
+    """Those of these that are in a graph have ties, though they are dead: what becomes of them is told there."""
+    tied = await connection.fetchval(SQL["tied_letters"], runs)
+    if not tied:
+        yield
+        return
+    async with untying(connection, tied, for_good=True):
+        yield
 
 
 async def expire(line: Line, keep: timedelta, most: int = 1_000) -> int:
@@ -101,7 +115,8 @@ async def expire(line: Line, keep: timedelta, most: int = 1_000) -> int:
     gone = 0
     for row in await line.fetch("old_letters", keep, most):
         note = f"nobody replayed it within {keep.days} days"
-        gone += len(await line.fetch("discard", row["tenant"], row["ids"], FOREVER, note))
+        async with line.borrow(atomic=True) as connection:
+            gone += len(await discard(connection, row["tenant"], row["ids"], note))
     return gone
 
 

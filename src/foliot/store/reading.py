@@ -42,6 +42,10 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     last_finished_at: datetime | None
     last_error: str | None
     paused_at: datetime | None
+    head: int | None = None
+    """The first root of the graph that it is part of."""
+    parents: list[int] = []
+    conditions: list[int] = []
 
 
 def _job(row: Row) -> JobRow:
@@ -98,7 +102,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     error_class: str | None
     worker: int | None
     waits: str | None = None
-    """Of a run that is ready but blocked all the same: `pause` of its queue, or `worker` if none offers its handler."""
+    """Of a run that is ready but blocked all the same: `pause` of its queue, or `worker` if none offers its handler;
+    of one that is blocked, `parents` if it waits for those."""
     line: int | None = None
     """Of a run that stands in one: 1 its job's overlap, 2 its limit, 3 its tenant's."""
     capacity: int | None = None
@@ -106,6 +111,9 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int | None = None
     target: bytes | None = None
     payload: bytes | None = None
+    until: datetime | None = None
+    """Of a run that goes on outside: then its time is up."""
+    result: bytes | None = None
 
 
 def _run(row: Row) -> RunRow:

@@ -118,6 +118,8 @@ class Awaited(NamedTuple):
     """By spec."""
     limited: frozenset[int] = frozenset()
     """Specs whose runs are let in one after the other: they are ranked when they are."""
+    graphs: bool = False
+    """Whether graphs are among them, which are fired apart."""
 
 
 async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> Awaited:
@@ -132,9 +134,10 @@ async def firing_flows(line: Line, firings: Sequence[OpenFiring]) -> Awaited:
         [firing.done_through for firing in firings],
         [firing.upto for firing in firings],
     )
-    awaited = Awaited({}, {}, {}, frozenset(row["spec"] for row in rows if row["limited"]))
+    limited = frozenset(row["spec"] for row in rows if row["limited"])
+    awaited = Awaited({}, {}, {}, limited, any(row["graphs"] for row in rows))
     for row in rows:
-        if row["limited"]:
+        if row["limited"] or not row["runs"]:
             continue
         flow = awaited.flows[row["spec"]] = Flow(row["lane"], row["tenant"], row["priority"])
         awaited.counts[flow] = awaited.counts.get(flow, 0) + row["runs"]

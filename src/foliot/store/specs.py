@@ -127,8 +127,10 @@ class StoredSpec(NamedTuple):
     spec: Spec
     tenant: str = ""
     """Whose it is, by name."""
+    signing: bytes = b""
+    """What calls of its handler are signed with, if it is one that is called over HTTP."""
 
 
 async def fetch_specs(line: Line, ids: list[int]) -> dict[int, StoredSpec]:
     rows = await line.fetch("fetch_specs", ids)
-    return {row["id"]: StoredSpec(row["lane"], Spec.parse(row["body"]), row["tenant"]) for row in rows}
+    return {row["id"]: StoredSpec(row["lane"], Spec.parse(row["body"]), row["tenant"], row["signing"]) for row in rows}

@@ -9,6 +9,7 @@ from foliot.domain.errors import Conflict
 from foliot.kit.signals import FLEET, RECALL, recall_channel
 from foliot.store.admission import untying
 from foliot.store.database import Connection, Database, Row
+from foliot.store.outside import cancel_outside
 from foliot.store.statements import SQL
 
 _LOOKS: Final = 10
@@ -44,6 +45,7 @@ async def stop(connection: Connection, ids: Sequence[int], why: str) -> Stopped:
         async with _untying(connection, left, lanes):
             popped = await _ids(connection, "pop_ready", left)
             ended += await _ids(connection, "end_waiting_runs", left, why, popped)
+            ended += await cancel_outside(connection, left, why)
         asked += await connection.fetch(SQL["ask_to_stop"], left)
         done = {*ended, *(row["id"] for row in asked)}
         left = await _ids(connection, "still_there", [run for run in left if run not in done])
@@ -53,12 +55,16 @@ async def stop(connection: Connection, ids: Sequence[int], why: str) -> Stopped:
 
 
 async def stop_held(connection: Connection, job: int) -> frozenset[str]:
-    """Ask for the end of what workers hold of a job that is locked, and of which nothing else is left.
+    """End what goes on outside of a job that is locked, and ask for the end of what workers hold; nothing else is left.
 
     Returns the channels on which to give a hint.
     """
     left = await _ids(connection, "held_runs_of_job", job)
-    return _channels(await connection.fetch(SQL["ask_to_stop"], left)) if left else frozenset()
+    if not left:
+        return frozenset()
+    async with _untying(connection, left, []):
+        await cancel_outside(connection, left, "the job was cancelled")
+    return _channels(await connection.fetch(SQL["ask_to_stop"], left))
 
 
 async def recall_held(connection: Connection, job: int) -> frozenset[str]:

@@ -17,6 +17,9 @@ _REMOVALS: Final = (
     "remove_old_operations",
     "remove_late_results",
     "remove_old_reports",
+    "remove_old_graphs",
+    "remove_old_dependencies",
+    "remove_old_events",
 )
 
 

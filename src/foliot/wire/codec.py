@@ -13,7 +13,7 @@ IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 
 def rfc3339(instant: datetime) -> str:
     """`2026-01-31T09:00:00Z`, with as many fractional digits as are needed (none, 3 or 6)."""
-    at = instant.astimezone(UTC)
+    at = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
     precision = "seconds" if not at.microsecond else "microseconds" if at.microsecond % 1000 else "milliseconds"
     return at.isoformat(timespec=precision).replace("+00:00", "Z")
 

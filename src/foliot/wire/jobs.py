@@ -2,7 +2,7 @@
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -15,6 +15,7 @@ from foliot.domain.retry import MOST_RETRIES
 from foliot.domain.spec import LARGEST_PAYLOAD, Handler, Spec
 from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
 from foliot.wire.codec import CONTROL
+from foliot.wire.graphs import DependsOn, needs_of
 from foliot.wire.handlers import Given, handler_of
 from foliot.wire.limits import ConcurrencyBody, OverlapWord, concurrency_of, overlap_of
 from foliot.wire.retries import BackoffBody, RetryRules, backoff_of, rules_of
@@ -67,7 +68,7 @@ class JobBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
     calendar: str | CalendarUse | None = None
     labels: dict[str, str] = {}
     overlap: OverlapWord = "skip"
-    depends_on: list[Any] = []
+    depends_on: DependsOn = []
 
 
 class JobBatch(msgspec.Struct, forbid_unknown_fields=True):
@@ -134,8 +135,7 @@ def draft_of(body: JobBody, tenant: int | None = None, calendars: Calendars = NO
     `calendars` are those of the tenant that have been asked for; one that has not is UnknownCalendars, when all else is
     in order.
     """
-    if body.depends_on:
-        raise InvalidField("dependsOn", "dependencies are not available in this release", "leave it out")
+    needs = needs_of(body.depends_on)
     timing = Timing.of(body)
     recurrence = timing.recurrence(None if tenant is None else seed_of(tenant, body.key, body.name))
     if timing.ends_at is not None:
@@ -147,7 +147,7 @@ def draft_of(body: JobBody, tenant: int | None = None, calendars: Calendars = NO
         raise InvalidField("maxRuns", "only a recurring job runs more than once", "leave it out, or add a schedule")
     spec, payload = spec_of(body), payload_of(body)
     # Whoever runs it by hand may bring the payload: what no schedule runs needs none of its own.
-    is_bare = recurrence is None and timing.schedule_at is None and payload == NO_PAYLOAD
+    is_bare = recurrence is None and timing.schedule_at is None and not needs and payload == NO_PAYLOAD
     draft = Draft(
         name=_readable(body.name, "name"),
         key=None if body.key is None else check_key(body.key),
@@ -164,6 +164,7 @@ def draft_of(body: JobBody, tenant: int | None = None, calendars: Calendars = NO
         max_runs=timing.max_runs,
         catch_up=timing.catch_up_of(recurrence),
         jitter=timing.jitter_of(recurrence),
+        depends_on=needs,
     )
     return draft if body.calendar is None else following(draft, body.calendar, calendars)
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.domain.cron import Dst
 from foliot.wire.calendars import CalendarUse
+from foliot.wire.graphs import NeedBody
 from foliot.wire.limits import BlockedBy, ConcurrencyBody
 from foliot.wire.retries import BackoffBody, RetryRuleBody
 
@@ -59,6 +60,7 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     catch_up: CatchUpView | UnsetType = UNSET
     jitter: str | UnsetType = UNSET
     calendar: str | CalendarUse | UnsetType = UNSET
+    depends_on: list[NeedBody] | UnsetType = UNSET
     next_run_at: Instant | None
     priority: str
     queue: str
@@ -111,7 +113,9 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     error_class: str | None
     worker_id: str | None
     waiting_for: str | None
-    """What keeps it from starting, besides time and its turn."""
+    """What keeps it from starting, besides time and its turn; or from ending, if its handler went on outside."""
+    complete_by: Instant | UnsetType = UNSET
+    """When an attempt that went on outside has timed out."""
     blocked_by: BlockedBy | UnsetType = UNSET
     cancel_requested_at: Instant | None = None
     """Since when a run that a worker holds is to stop: it is over by `stopsBy`, cancelled or completed."""
@@ -119,6 +123,8 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     progress: ProgressView | None = None
     """The last attempt's."""
     payload: msgspec.Raw | UnsetType = UNSET
+    result: msgspec.Raw | UnsetType = UNSET
+    """What its handler returned, if that was small enough to be kept."""
 
 
 class LateResult(msgspec.Struct, kw_only=True, rename="camel"):

@@ -101,6 +101,8 @@ class HeartbeatAnswer(msgspec.Struct):
     astray: bool = False
     stop: list[str] = []
     recalled: list[str] = []
+    voucher: bytes = b""
+    """The worker's own key, in the answer to its registration: with it, it makes the tokens of its calls."""
 
 
 class RunColumns(msgspec.Struct, rename="camel"):
@@ -127,6 +129,8 @@ class ToldSpec(msgspec.Struct):
     lane: int
     body: msgspec.Raw
     tenant: str = ""
+    signing: bytes = b""
+    """What calls of its handler are to be signed with."""
 
 
 class Succeeded(msgspec.Struct, rename="camel", forbid_unknown_fields=True):

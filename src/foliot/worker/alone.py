@@ -14,10 +14,10 @@ import msgspec
 import structlog
 
 from foliot.domain.errorclass import CRASHED
-from foliot.domain.outcome import Ending, Failure
+from foliot.domain.outcome import Answer, Ending, Failure
 from foliot.domain.report import Progress
 from foliot.sdk.desk import NOBODY, Desk
-from foliot.worker.child.answer import CHANNEL, Answer, Frames, Numbered, frame, unpack_answer
+from foliot.worker.child.answer import CHANNEL, Frames, Numbered, frame, unpack_answer
 from foliot.worker.child.child import CannotStart, Child
 from foliot.worker.child.fate import Fate
 from foliot.worker.child.inside import PATH

@@ -8,7 +8,8 @@ from typing import Final
 import structlog
 
 from foliot.domain.ids import encode
-from foliot.domain.outcome import SUCCEEDED, Ending
+from foliot.domain.outcome import SUCCEEDED
+from foliot.domain.seal import Voucher
 from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY, recall_channel
@@ -21,6 +22,7 @@ from foliot.store.fleet import UNTOLD, About, Load, Standing
 from foliot.store.hints import notify
 from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
+from foliot.store.outside import voucher_of
 from foliot.store.reports import Report
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
 from foliot.store.waiting import promote_due
@@ -47,11 +49,13 @@ class SqlCarrier:
         self._about = about
         self._lanes: list[int] = []
         self._listening: Connection | None = None
+        self.voucher: Voucher | None = None
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         lanes = await ensure_lanes(self._claims, list(queues), list(groups))
         self._lanes = list(lanes)
         await fleet.register(self._lease, self._worker, self._name, self._lanes, self._about)
+        self.voucher = await voucher_of(self._claims, self._worker)
         return lanes
 
     async def claim(
@@ -75,8 +79,8 @@ class SqlCarrier:
         return await fetch_names(self._claims, jobs)
 
     async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
-        others = [each for each in batch if each.outcome.ending is not Ending.COMPLETED]
-        successes = [each for each in batch if each.outcome.ending is Ending.COMPLETED] if others else batch
+        others = [each for each in batch if each.outcome is not SUCCEEDED]  # failed, or with something to keep
+        successes = [each for each in batch if each.outcome is SUCCEEDED] if others else batch
         lost: list[Settlement] = []
         called: set[int] = set()
         told = self._settlements, self._worker

@@ -1,10 +1,12 @@
 """What a worker does for handlers while they run: tells them to stop, takes what they report, and gets it on record."""
 
 import asyncio
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+
+import structlog
 
 from foliot.domain.errors import FenceLost
 from foliot.domain.outcome import Ending
@@ -12,11 +14,13 @@ from foliot.domain.report import Progress
 from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.sdk.desk import Desk, promised
 from foliot.store.dispatch import Claimed
-from foliot.store.recovery import is_contended, is_gone
+from foliot.store.recovery import Refused, is_contended, is_gone
 from foliot.store.reports import Report
 from foliot.worker.executor import Assignment
 from foliot.worker.port import Carrier
 from foliot.worker.underway import Underway
+
+log = structlog.get_logger("worker")
 
 TELL_EVERY: Final = 1.0
 """Seconds between two times that progress is written down, whoever made it."""
@@ -140,13 +144,26 @@ class WorkerDesk(Desk):
             reports.append(Report(run.id, run.fence, said, since, states.get(run)))
         try:
             held = await carrier.report(reports) if reports else set()
-            await self._answer(carrier)
         except Exception as error:
-            if is_gone(error) or not is_contended(error):
+            if is_gone(error) or isinstance(error, Refused):
+                self.something.set()
                 raise
-            self._later(TELL_EVERY / 5)  # nobody's end waits for it
-            return
+            if is_contended(error):
+                self._later(TELL_EVERY / 5)  # nobody's end waits for it
+                return
+            log.exception("what handlers reported cannot be kept", runs=len(reports))
+            held = set()  # for a few words nobody's work is given up
         self._told = self._clock()
+        self._forget(progress, saves)
+        for each in saves:
+            if (each.run.id, each.run.fence) in held:
+                each.done.set_result(None)
+            else:
+                each.done.set_exception(_lost())
+        await self._answer(carrier)
+
+    def _forget(self, progress: Mapping[Claimed, object], saves: Sequence[_Saved]) -> None:
+        """These have been told; what was said meanwhile comes next."""
         for run, word in progress.items():
             if self._progress.get(run) is word:
                 del self._progress[run]
@@ -154,16 +171,15 @@ class WorkerDesk(Desk):
         if self._is_put_off:
             self._put_off()
         del self._saves[: len(saves)]
-        for each in saves:
-            if (each.run.id, each.run.fence) in held:
-                each.done.set_result(None)
-            else:
-                each.done.set_exception(_lost())
 
     async def _answer(self, carrier: Carrier) -> None:
         while self._asks:
             asked = self._asks[0]
-            state = await carrier.last_checkpoint(asked.run)
+            try:
+                state = await carrier.last_checkpoint(asked.run)
+            except Exception:
+                self.something.set()
+                raise
             del self._asks[0]
             asked.done.set_result(state)
 

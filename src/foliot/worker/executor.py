@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from foliot.domain.outcome import Failure, Snoozed
+from foliot.domain.outcome import Answer
 from foliot.domain.spec import Spec
 from foliot.store.dispatch import Claimed
 from foliot.store.specs import StoredSpec
@@ -20,7 +20,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     started_at: datetime
 
 
-Executor = Callable[[Assignment], Awaitable[Failure | Snoozed | None]]
+Executor = Callable[[Assignment], Awaitable[Answer]]
 """Runs one attempt. None means success; an exception means that the executor itself broke, and is retried."""
 
 Executors = Callable[[StoredSpec], Executor | None]

@@ -14,7 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from foliot.domain.errorclass import classes_of
-from foliot.domain.outcome import SUCCEEDED, Failure, Snoozed
+from foliot.domain.outcome import SUCCEEDED, Answer, Failure, Returned, Snoozed
+from foliot.domain.result import small_json
 from foliot.sdk.context import Begin, Context, Permanent, Snooze, no_transactions
 from foliot.sdk.desk import NOBODY, Desk
 from foliot.store.dispatch import Settlement
@@ -53,20 +54,20 @@ def _executor(function: Function, threads: Threads, effects: Effects | None, des
         gives_up = desk.has_noticed  # one that was asked to end and never knew has done its work
     stopping = desk.stopping
 
-    async def execute(assignment: Assignment) -> Failure | Snoozed | None:
+    async def execute(assignment: Assignment) -> Answer:
         try:
             payload = msgspec.json.decode(assignment.run.payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Failure(f"the payload cannot be read: {error}", permanent=True, classes=("UnreadablePayload",))
         try:
-            await call(_context(assignment, partial(begin, assignment), desk), payload)
+            value = await call(_context(assignment, partial(begin, assignment), desk), payload)
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             return answer_of(error)
         if stopping and gives_up(assignment):
             raise asyncio.CancelledError
-        return None
+        return None if value is None or (result := small_json(value)) is None else Returned(result)
 
     return execute
 
@@ -103,7 +104,7 @@ def _in_thread(function: Function, threads: Threads) -> Callable[[Context, Any],
             # No future can carry it: whoever waits for the thread would wait for ever.
             raise RuntimeError("the handler raised StopIteration") from error
 
-    async def wait(context: Context, payload: Any) -> None:
+    async def wait(context: Context, payload: Any) -> Any:
         begun = threads.submit(call, context, payload)
         ended = asyncio.wrap_future(begun)
         try:
@@ -113,8 +114,8 @@ def _in_thread(function: Function, threads: Threads) -> Callable[[Context, Any],
             if begun.cancel():
                 raise
             result = await ended
-        if inspect.isawaitable(result):  # a coroutine function behind a plain decorator
-            await result
+        # A coroutine function behind a plain decorator answers with something to wait for.
+        return await result if inspect.isawaitable(result) else result
 
     return wait
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from foliot.domain.seal import Voucher
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import Load, Standing
 from foliot.store.reports import Report
@@ -12,6 +13,9 @@ from foliot.store.specs import StoredSpec
 
 class Carrier(Protocol):
     """One worker's way to its work. Every write after a claim carries the fence; what is no longer ours comes back."""
+
+    voucher: Voucher | None
+    """With what it vouches for its attempts, once it is registered."""
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         """Make the worker known; returns the lanes it subscribes to, each with its queue."""

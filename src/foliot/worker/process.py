@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from foliot.domain.errors import FoliotError
+from foliot.domain.redaction import KNOWS_NOTHING, Redaction
 from foliot.kit import telemetry
 from foliot.kit.chance import Chance, fair
 from foliot.kit.clock import Steady, Wall, steady, wall
@@ -72,10 +73,11 @@ class WorkerProcess:
         alone: Executors = lambda _: None,
         held: Callable[[float], None] = lambda _: None,
         desk: WorkerDesk | None = None,
+        redaction: Redaction = KNOWS_NOTHING,
     ) -> None:
         """`alone` runs what is under suspicion in a process of its own; `held` hears until when the lease is ours.
 
-        `desk` is the one that the executors were made with.
+        `desk` is the one that the executors were made with. Secrets that `redaction` knows are in no error.
         """
         self._carrier = carrier
         self._executors = executors
@@ -88,7 +90,7 @@ class WorkerProcess:
         self._wall = wall
         self._desk = desk or WorkerDesk(clock, wall)
         underway = self._desk.underway
-        self._runner = Runner(options.concurrency, self._settler.add, self._chance, clock, wall, underway)
+        self._runner = Runner(options.concurrency, self._settler.add, self._chance, clock, wall, underway, redaction)
         self._starts = Starts(carrier, self._runner)
         self._wake = asyncio.Event()
         self._done = asyncio.Event()

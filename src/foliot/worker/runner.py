@@ -8,11 +8,13 @@ from contextvars import copy_context
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 import structlog
 
 from foliot.domain.errorclass import classes_of
 from foliot.domain.ids import encode
-from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome
+from foliot.domain.outcome import SUCCEEDED, Answer, Ending, Failure, Outcome
+from foliot.domain.redaction import KNOWS_NOTHING, Redaction
 from foliot.kit.chance import Chance
 from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
@@ -20,7 +22,7 @@ from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.lineup import Lineup, Waiting
 from foliot.worker.underway import Going, Underway
-from foliot.worker.verdict import Stop, interrupted, not_done
+from foliot.worker.verdict import Stop, ended, interrupted
 
 log = structlog.get_logger("worker")
 
@@ -49,12 +51,14 @@ class Runner:
         clock: Steady = steady,
         wall: Wall = wall,
         underway: Underway | None = None,
+        redaction: Redaction = KNOWS_NOTHING,
     ) -> None:
         self._concurrency = concurrency
         self._ended = ended
         self._chance = chance
         self._clock = clock
         self._wall = wall
+        self._redaction = redaction
         self._waiting = Lineup()
         # At-most-once runs, and those that were in the hands of a worker when it died (domain/suspicion.py), in a place
         # of their own: they begin as soon as the database knows that they do.
@@ -165,13 +169,18 @@ class Runner:
             self._start_next()
 
     async def _attempt(self, assignment: Assignment, executor: Executor) -> Outcome:
+        answer: Answer
         try:
             answer = await executor(assignment)
         except asyncio.CancelledError as cancelled:
             return interrupted(assignment, self._stopped(assignment), self._chance, str(cancelled))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is the answer to its attempt
             answer = Failure(traceback.format_exc(), classes=classes_of(type(error)))
-        return SUCCEEDED if answer is None else not_done(assignment, answer, self._stopped(assignment), self._chance)
+        if answer is None:
+            return SUCCEEDED
+        if isinstance(answer, Failure):
+            answer = msgspec.structs.replace(answer, error=self._redaction.hide(answer.error))
+        return ended(assignment, answer, self._stopped(assignment), self._chance)
 
     def _stopped(self, assignment: Assignment) -> Stop | None:
         going = self._underway.of(assignment.run)
@@ -273,10 +282,8 @@ class Runner:
         except TimeoutError:
             for going in self._underway:
                 self._underway.stop(going, self._clock(), Ending.RELEASED, "its worker had to end")
-            with suppress(TimeoutError):
+            with suppress(TimeoutError):  # who does not heed it keeps its claim, which is taken back when we have left
                 await asyncio.wait_for(self._underway.idle.wait(), LAST_WORDS.total_seconds())
-            for going in list(self._underway):
-                self._leave_behind(going)
 
     def abandon(self) -> None:
         """Stop everything at once: the lease is lost, and others may be running the same."""

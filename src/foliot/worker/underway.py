@@ -106,9 +106,13 @@ class Underway:
             old[name] = old.pop(name)  # in order of their start
 
     def deaf(self, now: float, patience: timedelta) -> list[Going]:
-        """Those that were told to end longer ago, and have not."""
+        """Those that were told to end longer ago, for good or to be tried again, and have not.
+
+        Who is to be handed to somebody else is not among them: that one would begin while this one goes on.
+        """
         latest = now - patience.total_seconds()
-        return list(takewhile(lambda going: going.stopped_at <= latest, self.stopping.values()))
+        late = takewhile(lambda going: going.stopped_at <= latest, self.stopping.values())
+        return [going for going in late if going.stopped is not None and going.stopped.ending is not Ending.RELEASED]
 
     def grow_old(self, now: float) -> list[Going]:
         """From now on, deadlines are looked at of those that have gone on for a blink; which of them were not noted."""

@@ -3,10 +3,9 @@
 import asyncio
 from typing import NamedTuple
 
-import msgspec
-
 from foliot.domain.errorclass import TIMEOUT, classes_of
-from foliot.domain.outcome import Ending, Failure, Outcome, Snoozed, judge
+from foliot.domain.outcome import Answer, Ending, Entrusted, Failure, Outcome, Returned
+from foliot.domain.verdict import outcome_of
 from foliot.kit.chance import Chance
 from foliot.worker.executor import Assignment
 
@@ -23,21 +22,23 @@ class Stop(NamedTuple):
         return self.why or "its time is up"
 
 
-def not_done(assignment: Assignment, answer: Failure | Snoozed, stopped: Stop | None, chance: Chance) -> Outcome:
-    """The handler came to its end and says that the run has not: it failed, or is to come back later."""
+def ended(assignment: Assignment, answer: Answer, stopped: Stop | None, chance: Chance) -> Outcome:
+    """The handler came to its end, or goes on outside, and said so."""
     # Told to stop, a handler may well come to its end by an error of its own: that is not why it ended.
-    if stopped is not None:
+    if stopped is not None and not _stands(answer, stopped):
         return interrupted(assignment, stopped, chance)
+    return outcome_of(answer, assignment.spec, assignment.run.failures, chance())
+
+
+def _stands(answer: Answer, stopped: Stop) -> bool:
+    """What is done is done; and what goes on outside need not be handed back because its worker has to end."""
     match answer:
-        case Failure(ending=Ending.LOST | Ending.RELEASED) if assignment.spec.is_at_most_once:
-            return Outcome.unknown(f"begun, and {_storable(answer.error)}")
-        case Failure():
-            return _judge(assignment, answer, chance)
-        case Snoozed() if assignment.spec.is_at_most_once:
-            said = "asked to be called again, and is delivered at most once"
-            return _judge(assignment, Failure(said, classes=("Snooze",)), chance)
-        case Snoozed(delay=delay, reason=reason):
-            return Outcome.snoozed(delay, _storable(reason))
+        case None | Returned():
+            return True
+        case Entrusted():
+            return stopped.ending is Ending.RELEASED
+        case _:
+            return False
 
 
 def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance, said: str = "") -> Outcome:
@@ -47,36 +48,14 @@ def interrupted(assignment: Assignment, stopped: Stop | None, chance: Chance, sa
             limit = assignment.spec.timeout.total_seconds()
             error = f"timed out after {limit:g} s" + (f"\n{said}" if said else "")
             late = Failure(error, ending=Ending.TIMED_OUT, classes=(TIMEOUT,))
-            return _judge(assignment, late, chance)
+            return outcome_of(late, assignment.spec, assignment.run.failures, chance())
         case Stop(ending=Ending.CANCELLED):
             return Outcome.cancelled()
         case None:
             classes = classes_of(asyncio.CancelledError)
-            return _judge(assignment, Failure("the handler cancelled itself", classes=classes), chance)
+            failure = Failure("the handler cancelled itself", classes=classes)
+            return outcome_of(failure, assignment.spec, assignment.run.failures, chance())
         case _ if assignment.spec.is_at_most_once:
             return Outcome.unknown(f"stopped before it ended: {stopped.why}")
         case _:
             return Outcome.released()
-
-
-def _judge(assignment: Assignment, failure: Failure, chance: Chance) -> Outcome:
-    run, spec = assignment.run, assignment.spec
-    classes = tuple(map(_storable, failure.classes))
-    return judge(
-        msgspec.structs.replace(
-            failure,
-            error=_storable(failure.error),
-            classes=classes,
-            permanent=failure.permanent or spec.is_at_most_once,
-        ),
-        failures=run.failures + 1,
-        max_retries=spec.max_retries,
-        backoff=spec.backoff,
-        chance=chance(),
-        rules=spec.rules,
-    )
-
-
-def _storable(text: str) -> str:
-    """The text as the database can keep it: PostgreSQL has no NUL in text, UTF-8 no half surrogate pairs."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

@@ -19,6 +19,7 @@ from foliot.services.gateway.settlements import Settlements, settling_of
 from foliot.services.gateway.taking import Gone, Taking
 from foliot.services.gateway.telling import Teller
 from foliot.store.database import Database
+from foliot.store.outside import voucher_of
 from foliot.wire.reports import ReportAnswer, ReportBody
 from foliot.wire.work import (
     ClaimAnswer,
@@ -75,9 +76,11 @@ class Gateway:
     async def heartbeat(self, bearer: Bearer, body: Heartbeat) -> HeartbeatAnswer:
         with reaching():
             lanes: list[ToldLane] = []
+            voucher = b""
             worker = worker_number(body.worker)
             if body.register is not None:
                 lanes = await self._membership.register(bearer, worker, body.register)
+                voucher = (await voucher_of(self._lease_line, worker)).key
             await self._membership.check_owner(bearer, worker)
             lost = await self._leases.note_started(worker, body)
             standing = await self._leases.renew(worker, body)
@@ -89,7 +92,7 @@ class Gateway:
             astray = body.known is not None and standing.is_astray
             stop, recalled = ([encode("run", run) for run in told] for told in (standing.stop, standing.recalled))
             paused = sorted(standing.paused)
-            return HeartbeatAnswer(True, lanes, lost, standing.draining, paused, astray, stop, recalled)
+            return HeartbeatAnswer(True, lanes, lost, standing.draining, paused, astray, stop, recalled, voucher)
 
     async def claim(self, bearer: Bearer, body: ClaimBody, gone: Gone) -> ClaimAnswer:
         """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""

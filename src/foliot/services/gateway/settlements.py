@@ -10,6 +10,7 @@ from foliot.domain.errorclass import LONGEST_NAME
 from foliot.domain.errors import InvalidField
 from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import LONGEST_ERROR, Outcome
+from foliot.domain.result import is_small_json
 from foliot.domain.states import TRANSITIONS, Event, State
 from foliot.kit.joined import Joined
 from foliot.kit.signals import READY
@@ -143,7 +144,8 @@ def _outcome(told: Outcome, place: str) -> Outcome:
         raise InvalidField(f"{place}.delay", f"is not from 0 to {LONGEST_DELAY.days} days", "try again sooner")
     kind = None if told.error_class is None else _storable(told.error_class)[:LONGEST_NAME]
     error = None if told.error is None else _storable(told.error)[-LONGEST_ERROR:]
-    return msgspec.structs.replace(told, error=error, error_class=kind)
+    result = told.result if told.result is not None and is_small_json(told.result) else None
+    return msgspec.structs.replace(told, error=error, error_class=kind, result=result)
 
 
 def _storable(text: str) -> str:

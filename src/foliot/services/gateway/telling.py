@@ -35,8 +35,8 @@ class Teller:
         specs = {row["spec"] for row in rows}
         if unknown := specs - self._specs.keys():
             self._forget_if_many(self._specs)
-            for number, (lane, body, tenant) in (await spec_bodies(self._line, sorted(unknown | specs))).items():
-                self._specs[number] = ToldSpec(number, lane, msgspec.Raw(body), tenant)
+            for number, lane, body, tenant, signing in await spec_bodies(self._line, sorted(unknown | specs)):
+                self._specs[number] = ToldSpec(number, lane, msgspec.Raw(body), tenant, signing)
         if jobs := {row["job"] for row in rows} - {None}:
             await self._learn_names(jobs)
         return {number: self._specs[number].lane for number in specs}

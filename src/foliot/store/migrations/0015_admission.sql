@@ -38,6 +38,7 @@ CREATE TABLE slot (
 CREATE INDEX slot_of_job ON slot (owner) WHERE owner > 0;
 
 -- state: 0 not in line (an earlier line comes first, it waits for its time, or the job is paused), 1 in line, 2 held.
+-- `next`: the line that comes after this one, if any.
 CREATE TABLE seat (
     run       bigint NOT NULL,
     line      smallint NOT NULL CHECK (line IN (1, 2, 3)),
@@ -45,8 +46,11 @@ CREATE TABLE seat (
     priority  smallint NOT NULL,
     at        timestamptz NOT NULL,
     state     smallint NOT NULL CHECK (state IN (0, 1, 2)),
+    next      smallint CHECK (next > line),
     PRIMARY KEY (run, line)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+-- These are for lines. Where a run's own seats are looked for, `state < 1` and `BETWEEN 1 AND 1` keep the planner from
+-- walking all of one of them for each run: on a table that it believes empty any index is as good as another.
 CREATE INDEX seat_out ON seat (slot) WHERE state = 0;
 CREATE INDEX seat_held ON seat (slot) WHERE state = 2;
 CREATE INDEX seat_waiting ON seat (slot, priority, at, run) WHERE state = 1;
@@ -73,19 +77,25 @@ BEGIN
         SELECT its.*, known.capacity AS known, known.idle_since
           FROM (SELECT run.id, each.line, each.owner, each.capacity, run.due_at, job.overlap = 3 AND each.line = 1 AS is_newer,
                        slot_number(run.tenant, each.line, each.owner, each.key) AS slot,
-                       CASE WHEN each.line = 3 THEN spec.priority ELSE 0 END AS priority,
-                       each.line = min(each.line) OVER (PARTITION BY run.id) AS is_first
+                       CASE WHEN each.line = 3 THEN spec.priority ELSE 0 END AS priority, each.is_first, each.next
                   FROM unnest(ids) AS x(id)
                   JOIN run ON run.id = x.id
                   JOIN spec ON spec.id = run.spec
                   JOIN tenant ON tenant.id = run.tenant
                   LEFT JOIN job ON job.id = run.job
+                 CROSS JOIN LATERAL (
+                        SELECT CASE WHEN job.overlap > 0 AND run.origin = 0 THEN 1 END AS one,
+                               CASE WHEN run.job IS NULL THEN spec.concurrency
+                                    ELSE (SELECT current.concurrency FROM spec current WHERE current.id = job.spec)
+                               END AS two
+                        OFFSET 0) AS of_job
                  CROSS JOIN LATERAL (VALUES
-                        (1, run.job, NULL::bigint, CASE WHEN job.overlap > 0 AND run.origin = 0 THEN 1 END),
-                        (2, coalesce(run.job, -spec.lane), run.limit_key,
-                         CASE WHEN run.job IS NULL THEN spec.concurrency
-                              ELSE (SELECT current.concurrency FROM spec current WHERE current.id = job.spec) END),
-                        (3, 0, NULL, tenant.concurrency)) AS each(line, owner, key, capacity)
+                        (1, of_job.one, run.job, NULL::bigint, true,
+                         CASE WHEN of_job.two IS NOT NULL THEN 2 WHEN tenant.concurrency IS NOT NULL THEN 3 END),
+                        (2, of_job.two, coalesce(run.job, -spec.lane), run.limit_key, of_job.one IS NULL,
+                         CASE WHEN tenant.concurrency IS NOT NULL THEN 3 END),
+                        (3, tenant.concurrency, 0, NULL, of_job.one IS NULL AND of_job.two IS NULL, NULL))
+                        AS each(line, capacity, owner, key, is_first, next)
                  WHERE each.capacity IS NOT NULL AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id)) AS its
           LEFT JOIN slot known ON known.id = its.slot
     ), opened AS (
@@ -93,16 +103,15 @@ BEGIN
         SELECT DISTINCT ON (slot) slot, owner, capacity FROM needed WHERE known IS NULL OR idle_since IS NOT NULL ORDER BY slot
         ON CONFLICT (id) DO UPDATE SET idle_since = NULL
     ), placed AS (
-        INSERT INTO seat (run, line, slot, priority, at, state)
-        SELECT id, line, slot, priority, due_at, is_first::int FROM needed
-        ON CONFLICT DO NOTHING
+        INSERT INTO seat (run, line, slot, priority, at, state, next)
+        SELECT id, line, slot, priority, due_at, is_first::int, next FROM needed
     )
     SELECT count(*) FILTER (WHERE is_first), array_agg(id) FILTER (WHERE is_newer),
            array_agg(slot) FILTER (WHERE known <> capacity), array_agg(capacity) FILTER (WHERE known <> capacity)
       INTO seated, newer, slots, capacities FROM needed;
 END $$;
 
--- Makes those of these runs ready that are blocked, or wait, and hold all their seats; the lanes in which they are. Ranked
+-- Makes those of these runs ready that are blocked, or wait; the lanes in which they are. They hold all their seats. Ranked
 -- as if they had been handed in now: who waited for a limit has saved no credit against other tenants. A retry is ranked
 -- near the head, as everywhere. The flows are locked until the transaction ends, so this comes last, and once.
 -- Whoever stood in the one place of its job's waiting run (overlap: queueOne) leaves it here.
@@ -119,14 +128,13 @@ BEGIN
     WITH chosen AS MATERIALIZED (
         SELECT run.id, run.tenant, run.due_at, spec.lane, lane.v, run.fence > 0 AND run.rank > 0 AS again, as_.priority,
                greatest(1, 65536 / (tenant.weight * (16 >> as_.priority))) AS step
-          FROM (SELECT DISTINCT unnest(ids) AS id) AS x
+          FROM unnest(ids) AS x(id)
           JOIN run ON run.id = x.id AND run.state IN (0, 2)
           JOIN spec ON spec.id = run.spec
           JOIN lane ON lane.id = spec.lane
           JOIN tenant ON tenant.id = run.tenant
          CROSS JOIN LATERAL (
                 SELECT ranked_as(spec.priority, run.id, run.origin, run.attempt, run.scheduled_at)::int AS priority) AS as_
-         WHERE NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state < 2)
     ), reserved AS (
         INSERT INTO flow AS f (lane, tenant, priority, last)
         SELECT lane, tenant, priority, v + sum(step) FROM chosen WHERE NOT again GROUP BY lane, tenant, priority, v
@@ -158,7 +166,7 @@ BEGIN
 END $$;
 
 -- Gives what is free in these lines, which the caller has locked, to those in front, and sends these on to their next line;
--- the runs that won. How many hold a line is counted, never noted: a count cannot drift. A line that is let go altogether
+-- the runs that hold all their seats by that. How many hold a line is counted, never noted: a count cannot drift. A line that is let go altogether
 -- may have a million in it, so it goes on in portions.
 CREATE FUNCTION hand_over(slots bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql
@@ -171,23 +179,24 @@ BEGIN
     FOR this IN 1..3 LOOP
         CONTINUE WHEN NOT EXISTS (SELECT FROM unnest(slots) AS x(slot) WHERE x.slot & 3 = this);
         WITH front AS MATERIALIZED (
-            SELECT x.slot, first.run
+            SELECT x.slot, first.place
               FROM unnest(slots) AS x(slot)
               JOIN slot ON slot.id = x.slot
              CROSS JOIN LATERAL (
-                    SELECT s.run FROM seat s
+                    SELECT s.ctid AS place FROM seat s
                      WHERE s.slot = x.slot AND s.state = 1
                      ORDER BY s.priority, s.at, s.run
-                     LIMIT least(5000, greatest(0, slot.capacity - (SELECT count(*) FROM seat h
-                                                                     WHERE h.slot = x.slot AND h.state = 2)))) AS first
-             WHERE x.slot & 3 = this AND EXISTS (SELECT FROM seat w WHERE w.slot = x.slot AND w.state = 1)
+                     -- Asked here, whether anybody waits is asked once per line; under WHERE it was once per winner, after all.
+                     LIMIT CASE WHEN EXISTS (SELECT FROM seat w WHERE w.slot = x.slot AND w.state = 1)
+                                THEN least(5000, greatest(0, slot.capacity - (SELECT count(*) FROM seat h
+                                                                               WHERE h.slot = x.slot AND h.state = 2)))
+                                ELSE 0 END) AS first
+             WHERE x.slot & 3 = this
         ), won AS (
-            UPDATE seat SET state = 2 FROM front WHERE seat.run = front.run AND seat.line = this
-            RETURNING seat.run
+            UPDATE seat SET state = 2 FROM front WHERE seat.ctid = front.place
+            RETURNING seat.run, seat.next
         ), onward AS (
-            UPDATE seat SET state = 1 FROM won
-             WHERE seat.run = won.run AND seat.state = 0
-               AND seat.line = (SELECT min(s.line) FROM seat s WHERE s.run = won.run AND s.state = 0)
+            UPDATE seat SET state = 1 FROM won WHERE seat.run = won.run AND seat.line = won.next AND seat.state < 1
             RETURNING seat.slot
         ), knocked AS (
             INSERT INTO knock (slot)
@@ -195,7 +204,7 @@ BEGIN
              UNION ALL
             SELECT slot FROM front GROUP BY slot HAVING count(*) = 5000
         )
-        SELECT array_agg(run) INTO moved FROM won;
+        SELECT array_agg(run) FILTER (WHERE next IS NULL) INTO moved FROM won;
         winners := winners || moved;
     END LOOP;
     RETURN winners;
@@ -256,7 +265,9 @@ BEGIN
 END $$;
 
 -- Ends what waits of the predecessors of these runs (overlap: cancelPrevious), and lets others have their seats; the runs
--- that won. What a worker holds goes on, and is waited for.
+-- that hold all of theirs by that. What a worker holds is asked to stop, and waited for: the columns for that come with the
+-- seventeenth migration, and the worker hears of it with its next heartbeat. What is popped is popped by a statement of its
+-- own: one that may have to look at a row again must not ask for a deed.
 CREATE FUNCTION supersede(ids bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
@@ -265,18 +276,32 @@ DECLARE
     older   bigint[] := ARRAY(SELECT older.id FROM run newer JOIN run older ON older.job = newer.job AND older.origin = 0
                                WHERE newer.id = ANY (ids) AND older.scheduled_at < newer.scheduled_at);
     locked  bigint[] := lock_slots(older);
+    popped  bigint[];
 BEGIN
-    WITH popped AS (
+    WITH gone AS (
         DELETE FROM ready USING run JOIN spec ON spec.id = run.spec
          WHERE run.id = ANY (older) AND ready.lane = spec.lane AND ready.rank = run.rank AND ready.run = run.id
         RETURNING ready.run
-    ), gone AS (
-        DELETE FROM run WHERE run.id = ANY (older) AND (run.state IN (0, 2) OR run.id IN (SELECT popped.run FROM popped))
+    )
+    SELECT array_agg(run) INTO popped FROM gone;
+    WITH gone AS (
+        DELETE FROM run WHERE run.id = ANY (older) AND (run.state IN (0, 2) OR run.id = ANY (popped))
         RETURNING run.id, run.job, run.scheduled_at, run.due_at, run.tenant, run.spec, run.attempt
     )
     INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
     SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'a newer run took its place'
       FROM gone;
+    IF EXISTS (SELECT FROM run WHERE run.id = ANY (older)) THEN
+        WITH held AS MATERIALIZED (
+            SELECT run.id, claim.worker
+              FROM claim CROSS JOIN LATERAL unnest(claim.runs) AS held(run)
+              JOIN run ON run.id = held.run AND run.fence < claim.id
+             WHERE held.run = ANY (older)
+             ORDER BY run.id FOR NO KEY UPDATE OF run
+        )
+        UPDATE run SET cancel_asked = coalesce(run.cancel_asked, clock_timestamp()), recall = held.worker
+          FROM held WHERE run.id = held.id;
+    END IF;
     RETURN vacate(older, locked);
 END $$;
 
@@ -311,7 +336,7 @@ BEGIN
     locked := ARRAY(SELECT id FROM slot WHERE id = ANY (wanted) ORDER BY id FOR UPDATE SKIP LOCKED);
     IF cardinality(locked) < cardinality(wanted) THEN
         INSERT INTO knock (slot)
-        SELECT DISTINCT slot FROM seat WHERE run = ANY (ids) AND state = 1 AND slot NOT IN (SELECT unnest(locked));
+        SELECT DISTINCT slot FROM seat WHERE run = ANY (ids) AND state BETWEEN 1 AND 1 AND slot NOT IN (SELECT unnest(locked));
     END IF;
     IF given.slots IS NOT NULL THEN
         UPDATE slot SET capacity = x.capacity FROM unnest(given.slots, given.capacities) AS x(slot, capacity)
@@ -353,9 +378,9 @@ AS $$
 BEGIN
     WITH back AS MATERIALIZED (
         SELECT s.run, min(s.line) AS line
-          FROM run JOIN seat s ON s.run = run.id AND s.state = 0
+          FROM run JOIN seat s ON s.run = run.id AND s.state < 1
          WHERE run.job = job_id AND run.tied AND run.state = 2 AND run.due_at <= clock_timestamp()
-           AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state = 1)
+           AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state BETWEEN 1 AND 1)
          GROUP BY s.run
     ), lined AS (
         UPDATE seat SET state = 1 FROM back WHERE seat.run = back.run AND seat.line = back.line RETURNING seat.slot

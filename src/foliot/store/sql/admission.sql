@@ -54,7 +54,7 @@ WITH page AS MATERIALIZED (
 SELECT (SELECT count(*) FROM page) AS looked_at, max(page.run) AS reached, array_agg(page.run) FILTER (WHERE run.id IS NULL) AS gone,
        array_agg(page.run) FILTER (
            WHERE run.state = 2 AND job.gate IS DISTINCT FROM 1
-             AND NOT EXISTS (SELECT FROM seat WHERE seat.run = page.run AND seat.state = 1)) AS found
+             AND NOT EXISTS (SELECT FROM seat WHERE seat.run = page.run AND seat.state BETWEEN 1 AND 1)) AS found
   FROM page LEFT JOIN run ON run.id = page.run LEFT JOIN job ON job.id = run.job
 
 -- :name knock

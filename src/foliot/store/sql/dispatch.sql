@@ -107,16 +107,24 @@ SELECT count(*) FROM written
 -- alone: it uses up no retry, but the third time it is quarantined (domain/suspicion.py). What was asked to stop ends here,
 -- whatever its worker asks for: how the attempt ended is told as it was, and cancelled (4) if it was handed back. Tied runs
 -- as in `settle`.
-WITH held AS MATERIALIZED (
+-- What goes on outside ($13) has no claim: whoever takes its row away there gets one, from the same sequence, for as long
+-- as this takes. On record is the fence that its handler was told. Always with $14: a row that is taken away is a deed.
+WITH mine AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($10::bigint[]) AND worker = $1 FOR KEY SHARE
+), recalled AS (
+    DELETE FROM outside USING unnest($2::bigint[], $3::bigint[]) AS x(run, fence)
+     WHERE $13 AND outside.run = x.run AND outside.fence = x.fence AND outside.worker = $1
+    RETURNING outside.run, outside.fence, nextval('fence') AS id
+), held AS MATERIALIZED (
+    SELECT id, id AS fence, runs FROM mine UNION ALL SELECT id, fence, ARRAY[run] FROM recalled
 ), ours AS MATERIALIZED (
-    SELECT run.*, x.fence AS claim, x.started_at AS began, x.ending, x.asked, x.delay, x.error, x.error_class,
-           (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate
+    SELECT run.*, held.id AS claim, x.fence AS told, x.started_at AS began, x.ending, x.asked, x.delay, x.error,
+           x.error_class, x.result, (SELECT job.gate FROM job WHERE job.id = run.job FOR KEY SHARE) AS gate
       FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[],
-                  $8::interval[], $9::text[], $11::text[])
-           AS x(run, fence, position, started_at, ending, asked, delay, error, error_class)
-      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run
-      JOIN run ON run.id = x.run AND run.fence < held.id AND (run.tied IS NULL OR $12::boolean)
+                  $8::interval[], $9::text[], $11::text[], $12::bytea[])
+           AS x(run, fence, position, started_at, ending, asked, delay, error, error_class, result)
+      JOIN held ON held.fence = x.fence AND held.runs[x.position] = x.run
+      JOIN run ON run.id = x.run AND run.fence < held.id AND (run.tied IS NULL OR $14::boolean)
      ORDER BY run.id
        FOR UPDATE OF run
 ), covered AS MATERIALIZED (
@@ -149,26 +157,55 @@ WITH held AS MATERIALIZED (
     DELETE FROM run USING covered WHERE run.id = covered.id AND covered.next_state NOT IN (0, 1, 2)
 ), written AS (
     INSERT INTO history (run, job, scheduled_at, due_at, started_at, finished_at, worker, fence, tenant, spec, attempt,
-                         ending, state, error, target, error_class)
-    SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, claim, tenant, spec,
+                         ending, state, error, target, error_class, result)
+    SELECT id, job, scheduled_at, due_at, began, clock_timestamp(), $1, told, tenant, spec,
            attempt + CASE WHEN ending = 8 AND (began IS NULL OR cancel_asked IS NULL) THEN 0 ELSE 1 END,
            CASE WHEN ending <> 8 THEN ending WHEN began IS NULL THEN 0 WHEN cancel_asked IS NOT NULL THEN 4 ELSE 8 END,
            next_state,
            coalesce(error, CASE WHEN next_state <> 6 THEN NULL WHEN gate = 2 THEN 'the job was cancelled'
-                                WHEN cancel_asked IS NOT NULL THEN 'cancelled on request' END), target, error_class
+                                WHEN cancel_asked IS NOT NULL THEN 'cancelled on request' END), target, error_class,
+           result
       FROM covered WHERE ending <> 8 OR began IS NOT NULL OR next_state = 6
 )
 SELECT count(*) FROM covered
+
+-- :name entrust
+-- The handlers of these go on outside: our claim covers them no more, and nobody holds them until somebody says how they
+-- ended, or their time is up; that of those which were asked to stop is up now. Answers with how many were ours.
+WITH held AS MATERIALIZED (
+    SELECT id, runs FROM claim WHERE id = ANY ($6::bigint[]) AND worker = $1 FOR KEY SHARE
+), ours AS MATERIALIZED (
+    SELECT run.id, x.fence, x.started_at, CASE WHEN run.cancel_asked IS NULL THEN x.rest ELSE '0' END AS rest
+      FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[], $7::interval[])
+           AS x(run, fence, position, started_at, rest)
+      JOIN held ON held.id = x.fence AND held.runs[x.position] = x.run
+      JOIN run ON run.id = x.run AND run.fence < held.id
+     ORDER BY run.id
+       FOR UPDATE OF run
+), freed AS (
+    UPDATE run SET fence = ours.fence, started_at = ours.started_at, recall = NULL FROM ours WHERE run.id = ours.id
+), written AS (
+    INSERT INTO outside (run, fence, worker, started_at, until)
+    SELECT id, fence, $1, started_at, clock_timestamp() + rest FROM ours
+    RETURNING 1
+)
+SELECT count(*) FROM written
 
 -- :name settled
 -- Which of these attempts are on record as ours? Asked when a settle covered fewer than it was given, or its reply was
 -- lost: a row we wrote means settled, none means the lease was lost. What the reaper wrote in our name has another
 -- ending (5 lost, 6 unknown) than we gave, and is not ours. What is handed back (8) unbegun is on record as 0, if at all,
--- and what was asked to stop as cancelled (4).
+-- and what was asked to stop as cancelled (4). What goes on outside (9) stands there, or has ended since, however it did.
 SELECT x.run, x.fence
   FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::smallint[]) AS x(run, fence, tenant, ending)
   JOIN history ON history.tenant = x.tenant AND history.run = x.run AND history.fence = x.fence
-              AND history.worker = $1 AND (history.ending = x.ending OR (x.ending = 8 AND history.ending IN (0, 4)))
+              AND history.worker = $1 AND (history.ending = x.ending OR (x.ending = 8 AND history.ending IN (0, 4))
+                                           OR (x.ending = 9 AND history.ending NOT IN (5, 6)))
+UNION ALL
+SELECT x.run, x.fence
+  FROM unnest($2::bigint[], $3::bigint[], $5::smallint[]) AS x(run, fence, ending)
+  JOIN outside ON outside.run = x.run AND outside.fence = x.fence
+ WHERE x.ending = 9
 
 -- :name keep_late_results
 -- What a worker says of runs that it has lost: for people, without effect on the run. Said again, it changes nothing.

@@ -94,10 +94,11 @@ SELECT f.schedule, f.at, f.done_through, head.members, head.upto, head.members <
 -- :name firing_flows
 -- What is late goes into its tenant's bulk flow, so that what is on time overtakes it; what waits for its phase is
 -- ranked when that has come. Counted by spec, which has one tenant and one lane, before anything is joined: 1.1 us a job
--- instead of 3.5. What is under a limit is ranked when it is let in.
+-- instead of 3.5. What is under a limit is ranked when it is let in. Jobs of graphs are fired apart.
 SELECT spec.id AS spec, spec.lane, spec.tenant, CASE WHEN counted.late THEN 4 ELSE spec.priority END AS priority,
-       tenant.weight, counted.runs, spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited
-  FROM (SELECT s.spec, f.late_through IS NOT NULL AS late, count(*) AS runs
+       tenant.weight, counted.runs, spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited, counted.graphs
+  FROM (SELECT s.spec, f.late_through IS NOT NULL AS late, count(*) FILTER (WHERE s.head IS NULL) AS runs,
+               coalesce(bool_or(s.head = s.job), false) AS graphs
           FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[]) AS x(schedule, at, done, upto)
           JOIN firing f ON f.schedule = x.schedule AND f.at = x.at
           JOIN subscription s ON s.schedule = x.schedule AND s.job > x.done AND s.job <= x.upto
@@ -169,7 +170,7 @@ WITH target AS MATERIALIZED (
                                    AS runs_left
                               FROM target t
                               JOIN subscription s ON s.schedule = t.schedule AND s.job > t.done AND s.job <= t.upto
-                                                 AND s.after < t.at AND s.until >= t.at
+                                                 AND s.after < t.at AND s.until >= t.at AND s.head IS NULL
                              CROSS JOIN LATERAL (
                                     SELECT s.phase > 0 AND t.late_through IS NULL AS waiting,
                                            t.late_through IS NULL OR catches_up(

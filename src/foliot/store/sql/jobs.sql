@@ -103,11 +103,11 @@ UPDATE schedule SET cursor = x.cursor, next_at = x.next_at
 -- on their way from the client would hold up its firing. What the schedule has dealt with is not theirs, even if the
 -- clock was set back since: nobody would fire it.
 INSERT INTO subscription (schedule, job, after, until, tenant, spec, exclusive, payload, catch_up, catch_up_window,
-                          phase, counted, limit_key, overlap)
+                          phase, counted, limit_key, overlap, head)
 SELECT job.schedule, job.id, greatest(x.after, schedule.cursor),
        greatest(coalesce(x.until, 'infinity'), x.after, schedule.cursor), job.tenant, job.spec, job.exclusive,
        job.payload, x.catch_up, x.catch_up_window, x.phase, job.runs_left IS NOT NULL, job.limit_key,
-       nullif(job.overlap, 0)
+       nullif(job.overlap, 0), job.head
   FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::smallint[], $5::int[], $6::int[])
        AS x(job, after, until, catch_up, catch_up_window, phase)
   JOIN job ON job.id = x.job
@@ -196,7 +196,8 @@ WITH popped AS (
 UPDATE run SET state = 2 WHERE job = $1 AND (state = 0 OR id IN (SELECT run FROM popped))
 
 -- :name unblock_runs
--- Those that stand in a line again stay where they are.
+-- Those that stand in a line again stay where they are, and so do those that wait for their parents.
 UPDATE run SET state = 0
  WHERE job = $1 AND state = 2
-   AND (tied IS NULL OR NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state = 1))
+   AND (tied IS NULL OR NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state BETWEEN 1 AND 1)
+                         AND NOT EXISTS (SELECT FROM node WHERE node.run = run.id AND node.state = 0))

@@ -8,7 +8,9 @@ SELECT owned.schedule, schedule.key, schedule.cursor, greatest(owned.after, $2) 
         UNION ALL
         SELECT schedule, greatest(paused_at, (timing->>'scheduleAt')::timestamptz - interval '1 microsecond'),
                coalesce((timing->>'endsAt')::timestamptz, 'infinity'), 1::smallint, 0, true
-          FROM job WHERE id = $1 AND gate = 1 AND schedule IS NOT NULL AND runs_left IS DISTINCT FROM 0) AS owned
+          FROM job WHERE id = $1 AND gate = 1 AND schedule IS NOT NULL AND runs_left IS DISTINCT FROM 0
+           -- Of a job with parents runs are made all the same, and wait.
+           AND NOT EXISTS (SELECT FROM dependency d WHERE d.child = job.id AND d.until = 'infinity')) AS owned
   JOIN schedule ON schedule.id = owned.schedule
  WHERE owned.after < $3 AND owned.until > $2 AND owned.after < owned.until
  ORDER BY owned.after DESC

@@ -24,7 +24,8 @@ SELECT l.id, l.lane, l.tenant, l.priority, tenant.weight
 WITH held AS MATERIALIZED (
     SELECT d.id, x.rank, job.gate, d.attempt >= $6 AS is_worn_out, coalesce(job.gate IN (0, 1), d.job IS NULL) AS is_open,
            (SELECT true FROM spec JOIN tenant ON tenant.id = spec.tenant
-             WHERE spec.id = d.spec AND (spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL)) AS tied
+             WHERE spec.id = d.spec AND (spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL
+                                         OR EXISTS (SELECT FROM node WHERE node.run = d.id))) AS tied
       FROM unnest($2::bigint[], $3::bigint[]) AS x(id, rank)
       JOIN dead_letter d ON d.id = x.id AND d.tenant = $1 AND d.died_at <= $4::timestamptz
       LEFT JOIN LATERAL (SELECT gate FROM job WHERE job.id = d.job FOR KEY SHARE) AS job ON true

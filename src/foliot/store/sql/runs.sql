@@ -5,7 +5,8 @@
 SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at, r.attempt,
        CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
        NULL::text AS error_class, r.target, r.payload,
-       (SELECT worker FROM claim WHERE r.state = 3 AND r.id = ANY (claim.runs) AND r.fence < claim.id) AS worker,
+       coalesce(outside.worker, (SELECT worker FROM claim
+                                  WHERE r.state = 3 AND r.id = ANY (claim.runs) AND r.fence < claim.id)) AS worker,
        idle.waits, seat.line, slot.capacity,
        CASE WHEN seat.line IS NOT NULL
             THEN (SELECT count(*) FROM seat s WHERE s.slot = seat.slot AND s.state = 2)::int END AS going,
@@ -13,26 +14,30 @@ SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::t
             THEN (SELECT count(*) FROM (SELECT FROM seat s
                                          WHERE s.slot = seat.slot AND s.state = 1
                                            AND (s.priority, s.at, s.run) < (seat.priority, seat.at, seat.run)
-                                         LIMIT $3) AS before)::int END AS ahead
+                                         LIMIT $3) AS before)::int END AS ahead,
+       outside.until, NULL::bytea AS result
   FROM live_run r JOIN spec ON spec.id = r.spec
-  LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
+  LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state BETWEEN 1 AND 1
   LEFT JOIN slot ON slot.id = seat.slot
+  LEFT JOIN outside ON outside.run = r.id
  CROSS JOIN LATERAL (
-        SELECT CASE WHEN r.state <> 1 THEN NULL
+        SELECT CASE WHEN r.state = 2 AND EXISTS (SELECT FROM node WHERE node.run = r.id AND node.state = 0) THEN 'parents'
+                    WHEN r.state <> 1 THEN NULL
                     WHEN spec.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
                     WHEN spec.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
  WHERE r.tenant = $1 AND r.id = $2
 UNION ALL
 SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, t.target, t.payload,
-       NULL, NULL, NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM timer t JOIN spec ON spec.id = t.spec WHERE t.tenant = $1 AND t.id = $2
 UNION ALL
 SELECT o.id, NULL, o.body, o.due_at, o.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, o.target, o.payload, NULL, NULL,
-       NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL
   FROM outbox o WHERE o.tenant = $1 AND o.id = $2 AND o.refused IS NULL
 UNION ALL
 (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state, h.error,
-        h.error_class, h.target, d.payload, h.worker, NULL, NULL, NULL, NULL, NULL
+        h.error_class, h.target, d.payload, h.worker, NULL, NULL, NULL, NULL, NULL, NULL,
+        h.result
    FROM history h JOIN spec ON spec.id = h.spec LEFT JOIN dead_letter d ON d.id = h.run
   WHERE h.tenant = $1 AND h.run = $2 AND h.state > 3 ORDER BY h.finished_at DESC LIMIT 1)
 LIMIT 1
@@ -49,10 +54,12 @@ SELECT * FROM (
               WHERE live_run.tenant = $1 AND live_run.id < $2 AND ($3::bigint IS NULL OR live_run.job = $3)
               ORDER BY live_run.id DESC OFFSET 0) AS r
       CROSS JOIN LATERAL (
-             SELECT CASE WHEN r.state <> 1 THEN NULL
+             SELECT CASE WHEN r.state = 2 AND EXISTS (SELECT FROM node WHERE node.run = r.id AND node.state = 0)
+                         THEN 'parents'
+                         WHEN r.state <> 1 THEN NULL
                          WHEN r.lane IN (SELECT lane FROM paused_lane) THEN 'pause'
                          WHEN r.lane NOT IN (SELECT lane FROM offered_lane) THEN 'worker' END AS waits) AS idle
-       LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state = 1
+       LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state BETWEEN 1 AND 1
        LEFT JOIN slot ON slot.id = seat.slot
       WHERE $4::int[] IS NULL OR CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END = ANY ($4)
       ORDER BY r.id DESC LIMIT $5)
@@ -83,6 +90,13 @@ SELECT * FROM (
        FROM live_run r JOIN claim ON r.id = ANY (claim.runs) AND r.fence < claim.id
       WHERE r.tenant = $1 AND r.state = 3 AND ($2::bigint IS NULL OR r.job = $2) AND ($3::bigint IS NULL OR r.id = $3)
         AND (r.id, claim.id) < ($4, $5))
+    UNION ALL
+    (SELECT r.id, r.job, (r.attempt + 1)::smallint, -1, r.scheduled_at, o.started_at, NULL, o.worker, o.fence, NULL, NULL,
+            NULL, NULL, NULL
+       FROM outside o JOIN run r ON r.id = o.run
+      WHERE r.tenant = $1 AND ($2::bigint IS NULL OR r.job = $2) AND ($3::bigint IS NULL OR o.run = $3)
+        AND (o.run, o.fence) < ($4, $5)
+      ORDER BY o.run DESC LIMIT $6)
     UNION ALL
     (SELECT h.run, h.job, h.attempt, h.ending, h.scheduled_at, h.started_at, h.finished_at, h.worker, h.fence, h.error,
             h.error_class, late.ending, late.error, late.recorded_at

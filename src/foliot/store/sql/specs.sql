@@ -21,6 +21,7 @@ ON CONFLICT (queue, labels, handler_group) DO NOTHING
 SELECT id, queue FROM lane WHERE queue = ANY ($1::text[]) AND labels = '' AND handler_group = ANY ($2::text[]) ORDER BY id
 
 -- :name fetch_specs
--- With the tenant's name: by it operators say who may run what.
-SELECT spec.id, spec.lane, spec.body, tenant.name AS tenant
-  FROM spec JOIN tenant ON tenant.id = spec.tenant WHERE spec.id = ANY ($1::int[])
+-- With the tenant's name: by it operators say who may run what. And with the key for calls, of those that are to be signed.
+SELECT spec.id, spec.lane, spec.body, tenant.name AS tenant,
+       CASE WHEN lane.handler_group = 'http' THEN derived_key('calls', spec.tenant) ELSE '' END AS signing
+  FROM spec JOIN tenant ON tenant.id = spec.tenant JOIN lane ON lane.id = spec.lane WHERE spec.id = ANY ($1::int[])

@@ -30,19 +30,8 @@ SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 
 RETURNING run
 
 -- :name ask_to_stop
--- What workers hold. The fence is looked at again under the lock: a run that was handed back meanwhile is nobody's, and
--- found by the next look. The first word counts: asked again, nothing changes but who is to hear of it.
-WITH held AS MATERIALIZED (
-    SELECT held.run, claim.id, claim.worker
-      FROM claim CROSS JOIN LATERAL unnest(claim.runs) AS held(run)
-      JOIN unnest($1::bigint[]) AS x(run) ON x.run = held.run
-), mine AS MATERIALIZED (
-    SELECT run.id, held.worker FROM held JOIN run ON run.id = held.run AND run.fence < held.id AND run.state = 1
-     ORDER BY run.id FOR NO KEY UPDATE OF run
-)
-UPDATE run SET cancel_asked = coalesce(run.cancel_asked, clock_timestamp()), recall = mine.worker
-  FROM mine WHERE run.id = mine.id
-RETURNING run.id, mine.worker, (SELECT worker.key FROM worker WHERE worker.id = mine.worker) IS NOT NULL AS is_remote
+-- What workers hold. One that was handed back meanwhile is found by the next look.
+SELECT id, worker, is_remote FROM ask_to_stop($1::bigint[])
 
 -- :name held_runs_of_job
 -- The job is locked, and what waited has been ended: whatever is left is in some worker's hands.

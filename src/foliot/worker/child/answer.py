@@ -15,18 +15,17 @@ from typing import Any, Final
 
 import msgspec
 
-from foliot.domain.outcome import Failure, Snoozed
+from foliot.domain.outcome import Answer, Failure, Returned, Snoozed
 from foliot.worker.executor import Assignment
 
 CHANNEL: Final = 3
 """The descriptor at which a child finds its supervisor."""
 
-Answer = Failure | Snoozed | None
 Numbered = tuple[int, bytes | None]
 """A question, or the answer to it: its number, and a checkpoint."""
 Notice = datetime | None
 
-_KINDS: Final = {kind.__name__: kind for kind in (Failure, Snoozed, type(None))}
+_KINDS: Final = {kind.__name__: kind for kind in (Failure, Snoozed, Returned, type(None))}
 _LENGTH: Final = struct.Struct("!I")
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from foliot.domain.errors import FenceLost
+from foliot.domain.outcome import Answer
 from foliot.domain.report import Progress
 from foliot.kit.clock import wall
 from foliot.sdk.desk import Desk, promised
-from foliot.worker.child.answer import Answer, Frames, Notice, Numbered, answer_frame, frame
+from foliot.worker.child.answer import Frames, Notice, Numbered, answer_frame, frame
 from foliot.worker.executor import Assignment
 
 

@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import uvloop
 
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Answer, Failure
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import start_logging
 from foliot.sdk.apps import load_app
 from foliot.sdk.desk import NOBODY, Desk
 from foliot.sdk.worker import Worker
-from foliot.worker.child.answer import CHANNEL, Answer, unpack_assignment
+from foliot.worker.child.answer import CHANNEL, unpack_assignment
 from foliot.worker.child.desk import ChildDesk
 from foliot.worker.child.kernel import be_readable
 from foliot.worker.executor import Assignment, Executor

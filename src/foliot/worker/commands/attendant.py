@@ -13,9 +13,10 @@ from typing import NamedTuple
 import structlog
 
 from foliot.domain.ids import encode
+from foliot.domain.outcome import Answer, Returned
 from foliot.domain.redaction import Redaction
+from foliot.domain.result import is_small_json
 from foliot.worker.alone import GRACE
-from foliot.worker.child.answer import Answer
 from foliot.worker.child.child import CannotStart, Child
 from foliot.worker.child.fate import Fate
 from foliot.worker.child.nursery import Command, Nursery
@@ -104,7 +105,11 @@ class Attendant:
 
     def _judge(self, fate: Fate, out: Tail, err: Tail) -> Answer:
         tail = _telling(out, err)
-        return verdict(fate, self._redaction.hide(tail.text), tail.cut)
+        answer = verdict(fate, self._redaction.hide(tail.text), tail.cut)
+        if answer is not None or out.cut:
+            return answer
+        said = self._redaction.hide(out.text).strip().encode()
+        return Returned(said) if said != b"null" and is_small_json(said) else None
 
     def _last_words(self, out: Tail, err: Tail) -> str:
         """For who wants to know what it was about when its time was up."""

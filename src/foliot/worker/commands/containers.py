@@ -12,9 +12,8 @@ import structlog
 
 from foliot.domain.commands import SEARCHED, CommandPolicy, Rights
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Answer, Failure
 from foliot.domain.spec import ContainerHandler
-from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Command
 from foliot.worker.commands.attendant import Attendant
 from foliot.worker.commands.executor import NOT_ALLOWED, environment_of, tidy

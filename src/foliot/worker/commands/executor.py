@@ -11,10 +11,9 @@ import structlog
 
 from foliot.domain.commands import CommandPolicy, Rights
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Failure
+from foliot.domain.outcome import Answer, Failure
 from foliot.domain.spec import CommandHandler
 from foliot.wire.codec import rfc3339
-from foliot.worker.child.answer import Answer
 from foliot.worker.child.nursery import Command
 from foliot.worker.commands.attendant import Attendant
 from foliot.worker.commands.folders import Folders, remove

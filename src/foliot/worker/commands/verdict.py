@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from foliot.domain.errorclass import CRASHED, classes_of, classes_of_exit
-from foliot.domain.outcome import LONGEST_ERROR, Ending, Failure
-from foliot.worker.child.answer import Answer
+from foliot.domain.outcome import LONGEST_ERROR, Answer, Ending, Failure
 from foliot.worker.child.child import CannotStart
 from foliot.worker.child.fate import Fate
 

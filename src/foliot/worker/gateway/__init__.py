@@ -12,6 +12,7 @@ import msgspec
 
 from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import SUCCEEDED
+from foliot.domain.seal import Voucher
 from foliot.domain.spec import Spec
 from foliot.kit.settings import Access
 from foliot.store.dispatch import Claimed, Settlement
@@ -49,7 +50,9 @@ class HttpCarrier:
     ) -> None:
         self._post = Calls(session, access).post
         self._together = Together(self._post)
+        self._number = worker
         self._worker = encode("wrk", worker)
+        self.voucher: Voucher | None = None
         self._name = name
         self._about = about
         self._lanes: list[int] = []
@@ -69,6 +72,7 @@ class HttpCarrier:
         answer = await self._post("heartbeat", Heartbeat(self._worker, register=told), HeartbeatAnswer)
         lanes = {told.lane: told.queue for told in answer.lanes}
         self._lanes = list(lanes)
+        self.voucher = Voucher(self._number, answer.voucher)
         return lanes
 
     async def claim(
@@ -221,7 +225,8 @@ class HttpCarrier:
         runs = answer.runs
         # What an answer tells is asked for right after it, and no later.
         self._specs = {
-            told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body)), told.tenant) for told in answer.specs
+            told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body)), told.tenant, told.signing)
+            for told in answer.specs
         }
         self._names = {decode("job", job): name for job, name in answer.names.items()}
         for fence, count in Counter(runs.fence).items():

@@ -1,0 +1,105 @@
+"""`dependsOn` and graphs over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from api.calling import Caller, rows
+from world import World
+
+DAILY = {"cronExpression": "0 3 * * *"}
+
+
+def job(key: str, *parents: Any, **fields: Any) -> dict[str, Any]:
+    return {"name": key, "key": key, "handler": "noop", "dependsOn": list(parents), **fields}
+
+
+async def test_jobs_of_one_call_depend_on_each_other_by_key_and_are_read_as_a_graph(api: Caller, world: World):
+    made = await api.post(
+        "/v1/jobs:batch",
+        {
+            "jobs": [
+                job("load", "extract", {"job": "check", "when": "done"}),
+                job("check", "extract"),
+                job("extract", **DAILY),
+            ]
+        },
+    )
+    load, check, extract = made.json["jobIds"]
+    read = (await api.get(f"/v1/jobs/{load}")).json
+    assert read["dependsOn"] == [{"job": extract, "when": "success"}, {"job": check, "when": "done"}]
+    assert read["scheduleType"] == "recurring"
+    assert read["nextRunAt"] == (await api.get(f"/v1/jobs/{extract}")).json["nextRunAt"]
+    started = await api.post(f"/v1/jobs/{extract}:run", {"payload": {"day": 1}})
+    assert started.status == 201
+    graph = (await api.get(f"/v1/runs/{started.json['runId']}/graph")).json
+    assert graph["status"] == "pending"
+    assert {node["name"]: node["state"] for node in graph["nodes"]} == {
+        "extract": "ready", "check": "blocked", "load": "blocked"
+    }  # fmt: skip
+    assert len(graph["edges"]) == 3
+    blocked = next(node for node in graph["nodes"] if node["name"] == "check")
+    assert blocked["waitingFor"] == [started.json["runId"]]
+    assert started.json["runId"] in (await api.get(f"/v1/runs/{blocked['runId']}")).json["waitingFor"]
+    ended = await api.post(f"/v1/runs/{blocked['runId']}/graph:cancel")
+    assert ended.json["counts"] == {"cancelled": 3}
+
+
+async def test_a_patch_keeps_what_a_job_depends_on_and_null_takes_it_away(api: Caller):
+    await api.post("/v1/jobs", job("a", **DAILY))
+    child = (await api.post("/v1/jobs", job("b", "a"))).json
+    changed = (await api("PATCH", f"/v1/jobs/{child['jobId']}", {"priority": "high"})).json
+    assert changed["dependsOn"] == child["dependsOn"]
+    freed = (await api("PATCH", f"/v1/jobs/{child['jobId']}", {"dependsOn": None})).json
+    assert "dependsOn" not in freed
+    assert freed["scheduleType"] == "on_demand"
+
+
+async def test_a_schedule_that_repeats_what_the_graph_says_is_left_out(api: Caller):
+    await api.post("/v1/jobs", job("a", **DAILY))
+    child = (await api.post("/v1/jobs", job("b", "a", **DAILY))).json
+    assert "cronExpression" not in child
+    assert child["scheduleType"] == "recurring"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (job("b", "b"), 400, "b → b"),
+        (job("b", "nobody"), 422, "there is no job 'nobody'"),
+        (job("b", "job_0000000000000"), 422, "there is no job"),
+        (job("b", "theirs"), 422, "there is no job 'theirs'"),
+        (job("b", "a", "a"), 422, "stands there twice"),
+        (job("b", {"job": "a", "when": "sometimes"}), 422, "sometimes"),
+        (job("b", {"job": "a", "if": "done"}), 422, "if"),
+        (job("b", 7), 422, "dependsOn"),
+        (job("b", ""), 422, "dependsOn"),
+        (job("b", "a", cronExpression="0 4 * * *"), 422, "schedule of its own"),
+        (job("b", "a", scheduleAt="2030-01-01T00:00:00Z"), 422, "runs once"),
+        (job("b", "gone"), 422, "is cancelled"),
+    ],
+)
+async def test_what_cannot_be_is_refused_and_nothing_is_written(
+    api: Caller, world: World, body: dict[str, Any], status: int, said: str
+):
+    await api.post("/v1/jobs", job("a", **DAILY))
+    gone = (await api.post("/v1/jobs", job("gone", **DAILY))).json["jobId"]
+    await api.post(f"/v1/jobs/{gone}:cancel")
+    await world.job(tenant=await world.another_tenant(), key="theirs")
+    before = await rows(world)
+    answer = await api.post("/v1/jobs", body)
+    assert answer.status == status
+    assert said in answer.json["detail"]
+    assert answer.json["hint"]
+    assert await rows(world) == before
+
+
+async def test_a_cycle_in_a_batch_is_named_and_a_run_in_no_graph_has_none(api: Caller, world: World):
+    before = await rows(world)
+    answer = await api.post("/v1/jobs:batch", {"jobs": [job("a", "c"), job("b", "a"), job("c", "b")]})
+    assert answer.status == 400
+    assert "a → b → c → a" in answer.json["detail"]
+    after = await rows(world)
+    assert {**before, "spec": 1, "lane": 1} == after  # how to run is kept by content, and swept when nobody needs it
+    run = (await api.post("/v1/runs", {"handler": "noop"})).json["runId"]
+    assert (await api.get(f"/v1/runs/{run}/graph")).status == 404
