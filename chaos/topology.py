@@ -169,6 +169,7 @@ class Topology:
             **(self._through_gateway() if name == REMOTE else {"FOLIOT_DATABASE_URL": self._dsn(name)}),
             "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
             "FOLIOT_SUPERVISED": "1",
+            "FOLIOT_HTTP_ALLOW": "*",
             "CHAOS_LEDGER": str(self._home / "ledger.sock"),
             **self._product,
         }

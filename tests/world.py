@@ -14,6 +14,7 @@ from foliot.domain.access import Role
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -70,6 +71,7 @@ class World:
         self.fleet = Fleet(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
         self.canceller = Canceller(database, self.specs, self.hints.append)
+        self.audit = AuditTrail(database)
         self.completer = Completer(database, self.hints.append, lambda: 0.0)
         self.firer = Firer(database)
         self.promoter = Promoter(database)

@@ -19,6 +19,7 @@ from foliot.cli.serve_scheduler import repeat
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.kit.signals import DUE, READY, Hints
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -203,6 +204,7 @@ class ApiNode(Node):
             Completer(database, hints.give),
             Graphs(database, hints.give),
             Keys(database),
+            AuditTrail(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -10,6 +10,8 @@ from starlette.applications import Starlette
 
 from foliot.api.app import build
 from foliot.api.operation import Services
+from foliot.domain.egress import EVERYWHERE, Egress
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -125,7 +127,9 @@ async def ask(
     return Answer(start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, answered)
 
 
-def application(world: World, tenants: Tenants | None = None, own: Database | None = None) -> Starlette:
+def application(
+    world: World, tenants: Tenants | None = None, own: Database | None = None, egress: Egress = EVERYWHERE
+) -> Starlette:
     """With `own`, what belongs to one tenant is reached through that: as the API process does."""
     services = Services(
         world.control,
@@ -143,6 +147,8 @@ def application(world: World, tenants: Tenants | None = None, own: Database | No
         world.completer,
         world.graphs,
         Keys(world.database),
+        world.audit,
+        egress=egress,
     )
     if own is not None:
         services = services._replace(
@@ -153,6 +159,7 @@ def application(world: World, tenants: Tenants | None = None, own: Database | No
             calendars=CalendarKeeper(own),
             dead_letters=DeadLetters(own, world.hints.append),
             canceller=Canceller(own, world.specs, world.hints.append),
+            audit=AuditTrail(world.database, own),
             graphs=Graphs(own, world.hints.append),
         )
     return build(services, Health(world.database), Gauges(world.database))

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from foliot.api import (
+    audit,
     calendars,
     dead_letters,
     fleet,
@@ -47,6 +48,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
     *keys.OPERATIONS,
+    *audit.OPERATIONS,
     *work.OPERATIONS,
 )
 

@@ -7,6 +7,8 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.egress import EVERYWHERE, Egress
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -63,6 +65,9 @@ class Services(NamedTuple):
     completer: Completer
     graphs: Graphs
     keys: Keys
+    audit: AuditTrail
+    egress: Egress = EVERYWHERE
+    """What is refused at the door already; the workers decide, and they ask again."""
 
 
 class Call(NamedTuple):
@@ -110,6 +115,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
+    is_submission: bool = False
+    """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record."""
     largest_body: int = SMALL
     text: tuple[str, Callable[[str], Any]] | None = None
     """Besides JSON: a content type, and how a body is made from text that is declared as such."""
@@ -123,6 +130,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def is_fixed(self) -> bool:
         """Whether its address is always the same."""
         return "{" not in self.path
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the audit trail tells of it. What workers and targets say of runs is told by their history."""
+        return self.method != "GET" and self.scope != "work" and self.needs_key and not self.is_submission
 
     def __post_init__(self) -> None:
         if self.scope not in (SCOPES if self.needs_key else {WITHOUT_KEY}):

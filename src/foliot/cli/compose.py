@@ -13,13 +13,16 @@ from typing import Final
 import structlog
 
 from foliot.cli.shell import Stopped
+from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
+from foliot.kit.objects import ObjectsError, open_objects
 from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.kit.settings import Settings
 from foliot.kit.signals import Hints
 from foliot.kit.tasks import background
 from foliot.services.health import Health
+from foliot.services.seal import Notary
 from foliot.store.database import Database
 from foliot.store.hints import notify
 from foliot.store.recovery import persist, trouble
@@ -43,6 +46,32 @@ def dsn_of(settings: Settings) -> str:
     except PostgresError as error:
         hint = "set FOLIOT_DATABASE_URL, or start `foliot up` in this folder"
         raise CannotStart(f"no database is known here: {error}", hint) from None
+
+
+def egress_of(settings: Settings) -> Egress:
+    """What HTTP handlers may call: FOLIOT_HTTP_ALLOW less FOLIOT_HTTP_DENY."""
+    return Egress.parse(settings.http_allow or USUAL, settings.http_deny)
+
+
+SHORTEST_KEY: Final = 32
+"""Characters of a key that signs."""
+
+
+def notary_of(settings: Settings) -> Notary | None:
+    """What signs the audit trail, and where it is kept; none unless both are set."""
+    if settings.objects is None or settings.audit_key_file is None:
+        return None
+    try:
+        keys = settings.audit_key_file.read_bytes().split()
+        objects = open_objects(settings.objects)
+    except (OSError, ObjectsError) as error:
+        raise CannotStart(
+            f"the audit trail cannot be signed: {error}", "look at FOLIOT_AUDIT_KEY_FILE and FOLIOT_OBJECTS"
+        ) from None
+    if not keys or min(map(len, keys)) < SHORTEST_KEY:
+        hint = f"write one with: openssl rand -hex 32 > {settings.audit_key_file}"
+        raise CannotStart(f"FOLIOT_AUDIT_KEY_FILE holds a key of fewer than {SHORTEST_KEY} characters, or none", hint)
+    return Notary(objects, keys)
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "operation": "foliot.cli.operations:operation",
     "calendar": "foliot.cli.calendars:calendar",
     "queue": "foliot.cli.queues:queue",
+    "audit": "foliot.cli.audit:audit",
 }
 
 

@@ -1,14 +1,19 @@
 """`foliot migrate`, `foliot doctor`: what operators do to the database."""
 
 import asyncio
+import getpass
+import os
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
 from foliot.cli.output import as_json, say, wants_json
+from foliot.domain.audit import NOBODY
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
+from foliot.store.audit import DOING, Deed
 from foliot.store.database import Database
 
 
@@ -18,6 +23,7 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
     from foliot.services.health import Health
 
     async def run() -> None:
+        DOING.set(_deed())
         with _explained():
             database = await Database.open(dsn_of(settings), size=2)
         try:
@@ -28,6 +34,16 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
             await database.close()
 
     asyncio.run(run())
+
+
+def _deed() -> Deed:
+    """Who types this, for the audit trail: as far as the machine knows."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = str(os.getuid())
+    action = click.get_current_context().command_path.partition(" ")[2]
+    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, action)
 
 
 @contextmanager

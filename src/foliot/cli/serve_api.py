@@ -6,13 +6,14 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import open_database, open_guarded, open_hints, open_socket
+from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
 from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -48,7 +49,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         submitter = Submitter(database, hints.give)
         operations = Operations(own, hints.give)
         gateway = Gateway(database, hints.give)
-        tenants = Tenants(database)
+        tenants, trail = Tenants(database), AuditTrail(database, own)
         services = Services(
             Control(own, specs, hints.give),
             Insights(own),
@@ -65,11 +66,14 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Completer(database, hints.give),
             Graphs(own, hints.give),
             Keys(database),
+            trail,
+            egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
-        async with background(submitter.run(), gateway.run(), tenants.run(), listening, _dismiss(gateway, stop)):
+        going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), listening, _dismiss(gateway, stop))
+        async with background(*going):
             await serve(app, open_socket(settings), stop)
 
 

@@ -282,6 +282,11 @@ class AsyncFoliot:
         page = await self.request(calls.get("queues", **query))
         return Items(map(Record, page["items"]), page["nextCursor"])
 
+    async def audit(self, **query: Any) -> Items[Record]:
+        """Changes and denied attempts, newest first; `subject`, `action`, `since` and others narrow it down."""
+        page = await self.request(calls.get("audit", **calls.span(query)))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
     async def pause_queue(self, queue: str) -> Record:
         """Have nothing of a queue start until it is resumed; `holds_by` of the answer says from when on."""
         return Record(await self.request(calls.hold_queue(queue, "pause")))

@@ -265,6 +265,11 @@ class Foliot:
         page = self.request(calls.get("queues", **query))
         return Items(map(Record, page["items"]), page["nextCursor"])
 
+    def audit(self, **query: Any) -> Items[Record]:
+        """Changes and denied attempts, newest first; `subject`, `action`, `since` and others narrow it down."""
+        page = self.request(calls.get("audit", **calls.span(query)))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
     def pause_queue(self, queue: str) -> Record:
         """Have nothing of a queue start until it is resumed; `holds_by` of the answer says from when on."""
         return Record(self.request(calls.hold_queue(queue, "pause")))

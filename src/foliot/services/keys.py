@@ -7,8 +7,9 @@ from foliot.domain.access import Authority, NewKey, Role, check_may_give
 from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound
 from foliot.kit.tokens import Token, new_token
 from foliot.store import keys, tenants
+from foliot.store.audit import note
 from foliot.store.database import Connection, Database
-from foliot.store.keys import KeyRow
+from foliot.store.keys import KeyRow, facts
 from foliot.wire.codec import rfc3339
 from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
 from foliot.wire.views import Page
@@ -27,7 +28,9 @@ class Keys:
         check_may_give(new.may, authority)
         token = new_token()
         async with self._database.transaction() as connection:
-            return created(await _made(connection, number, token, new), token.text)
+            row = await _made(connection, number, token, new)
+            await note(connection, _PREFIX + row.id, None, facts(row), tenant=row.tenant)
+        return created(row, token.text)
 
     async def page(
         self,
@@ -59,7 +62,10 @@ class Keys:
         row = await self._known(authority, key_id)
         if row.role is Role.OPERATOR and authority.role is not Role.OPERATOR:
             raise Forbidden("this is an operator's key", "only an operator revokes it")
-        await keys.revoke_key(self._database, row.id)
+        async with self._database.transaction() as connection:
+            if await keys.revoke_key(connection, row.id):
+                was = {"status": row.status}
+                await note(connection, _PREFIX + row.id, was, {"status": "revoked"}, tenant=row.tenant)
         return view(await self._known(authority, key_id))
 
     async def rotate(
@@ -77,6 +83,8 @@ class Keys:
         async with self._database.transaction() as connection:
             made = await _made(connection, row.tenant, token, new)
             await keys.expire_key(connection, row.id, overlap)
+            became = {**facts(made), "former": _PREFIX + row.id}
+            await note(connection, _PREFIX + made.id, None, became, tenant=row.tenant)
         return RotatedKey(key=created(made, token.text), former=await self.read(authority, key_id))
 
     async def _tenant(self, authority: Authority, name: str | None) -> int:

@@ -16,6 +16,7 @@ from foliot.domain.rerank import begin
 from foliot.kit.tokens import new_token, read_token
 from foliot.store import keys, rerank, tenants
 from foliot.store.admission import relimit_tenant
+from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyOwner, KeyRow
 from foliot.store.rerank import Changed, Weight
@@ -54,6 +55,7 @@ class Tenants:
             tenant = await tenants.create_tenant(connection, name)
             if tenant is None or (row := await keys.make_key(connection, tenant, token, first)) is None:
                 raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
+            await note(connection, f"tenant {name}", None, {"key": keys.facts(row)}, tenant=tenant)
         return token.text, row
 
     async def issue_key(self, name: str, label: str, serves: Sequence[str] = (), role: Role = Role.ADMIN) -> str:
@@ -86,6 +88,8 @@ class Tenants:
                 raise _unknown(name)
             if changed.before != weight:
                 await _begin_reranks(connection, changed, weight)
+                was, is_now = {"weight": changed.before}, {"weight": weight}
+                await note(connection, f"tenant {name}", was, is_now, tenant=changed.tenant)
         return await self.weight(name)
 
     async def read(self, name: str) -> TenantRow:
@@ -105,11 +109,15 @@ class Tenants:
         Who waits for it goes by the new one at once. What is handed in within the next `specs.TENANTS_REMEMBERED`
         seconds, and what was ready or running before there was a limit, may not be counted.
         """
+        before = (await self.read(name)).concurrency
         async with self._database.transaction() as connection:
             tenant = await tenants.change_limit(connection, name, limit)
             if tenant is None:
                 raise _unknown(name)
             await relimit_tenant(connection, tenant)
+            if limit != before:
+                was, is_now = {"concurrency": before}, {"concurrency": limit}
+                await note(connection, f"tenant {name}", was, is_now, tenant=tenant)
         return await self.read(name)
 
     async def make_operator(self, token: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from foliot.domain.access import NewKey, Role, Scope, scopes_of
 from foliot.kit.tokens import Token
@@ -81,8 +81,20 @@ async def read_key(database: Database, key: str) -> KeyRow | None:
     return None if row is None else _key(row)
 
 
-async def revoke_key(database: Database, key: str) -> None:
-    await database.fetch("revoke_key", key)
+async def revoke_key(connection: Connection, key: str) -> bool:
+    """Whether it was not revoked yet."""
+    return bool(await connection.fetch(SQL["revoke_key"], key))
+
+
+def facts(row: KeyRow) -> dict[str, Any]:
+    """A key for the audit trail."""
+    return {
+        "name": row.label,
+        "role": row.role,
+        "scopes": sorted(row.scopes),
+        "serves": [*row.serves],
+        "expiresAt": row.expires_at,
+    }
 
 
 async def revoke_named(connection: Connection, tenant: int, label: str) -> None:

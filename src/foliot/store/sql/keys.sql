@@ -41,7 +41,7 @@ SELECT k.id, tenant.id AS tenant, tenant.name AS tenant_name, k.label, k.role, k
  WHERE k.id = $1
 
 -- :name revoke_key
-UPDATE api_key SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL
+UPDATE api_key SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL RETURNING id
 
 -- :name revoke_named
 UPDATE api_key SET revoked_at = clock_timestamp() WHERE tenant = $1 AND label = $2 AND revoked_at IS NULL
