@@ -99,7 +99,7 @@ class Topology:
         await asyncio.to_thread(self.server.start)
         await self._command("migrate")
         for tenant in TENANTS:
-            made = await self._command("tenant", "create", tenant, "--serve", "*", "--json")
+            made = await self._command("tenant", "create", tenant, "--role", "operator", "--serve", "*", "--json")
             self.keys[tenant] = msgspec.json.decode(made)["key"]
         await self.watch.open_books()
         wires = map(self._place, (*NODES, CLIENT))
@@ -167,6 +167,7 @@ class Topology:
             **(self._through_gateway() if name == REMOTE else {"FOLIOT_DATABASE_URL": self._dsn(name)}),
             "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
             "FOLIOT_SUPERVISED": "1",
+            "FOLIOT_HTTP_ALLOW": "*",
             "CHAOS_LEDGER": str(self._home / "ledger.sock"),
             **self._product,
         }

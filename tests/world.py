@@ -10,9 +10,11 @@ from typing import Any, Self
 import msgspec
 
 from foliot.api.patch import merged
+from foliot.domain.access import Role
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -69,6 +71,7 @@ class World:
         self.fleet = Fleet(database, self.hints.append)
         self.gateway = Gateway(database, self.hints.append)
         self.canceller = Canceller(database, self.specs, self.hints.append)
+        self.audit = AuditTrail(database)
         self.completer = Completer(database, self.hints.append, lambda: 0.0)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
@@ -77,7 +80,7 @@ class World:
     @classmethod
     @asynccontextmanager
     async def begin(cls, database: Database) -> AsyncIterator[Self]:
-        key = await Tenants(database).create("acme", ["*"])
+        key = await Tenants(database).create("acme", ["*"], Role.OPERATOR)
         tenant = await find_tenant(database, "acme")
         assert tenant is not None
         world = cls(database, tenant, key)

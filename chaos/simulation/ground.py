@@ -8,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from chaos.simulation.loop import VirtualLoop
+from foliot.domain.access import Role
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database, connect
 from foliot.store.migrate import shipped
@@ -99,7 +100,8 @@ class Ground:
             await ground._admin.fetch("SELECT make_history_leaves('1 day', '40 days')")
             await ground._admin.execute(_UNDISTURBED)
             database = await Database.open(ground._dsn, size=1)
-            ground.keys = {tenant: await Tenants(database).create(tenant) for tenant in TENANTS}
+            tenants = Tenants(database)
+            ground.keys = {tenant: await tenants.create(tenant, role=Role.OPERATOR) for tenant in TENANTS}
             await database.close()
         return ground
 

@@ -19,6 +19,7 @@ from foliot.cli.serve_scheduler import repeat
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.kit.signals import DUE, READY, Hints
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -31,6 +32,7 @@ from foliot.services.gauges import Gauges
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights, draft_again
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
@@ -199,6 +201,8 @@ class ApiNode(Node):
             Canceller(database, specs, hints.give),
             Completer(database, hints.give),
             Graphs(database, hints.give),
+            Keys(database),
+            AuditTrail(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

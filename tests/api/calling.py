@@ -10,9 +10,21 @@ from starlette.applications import Starlette
 
 from foliot.api.app import build
 from foliot.api.operation import Services
+from foliot.domain.egress import EVERYWHERE, Egress
+from foliot.services.audit import AuditTrail
+from foliot.services.calendars import CalendarKeeper
+from foliot.services.cancel import Canceller
+from foliot.services.control import Control
+from foliot.services.dead_letters import DeadLetters
 from foliot.services.gauges import Gauges
+from foliot.services.graphs import Graphs
 from foliot.services.health import Health
+from foliot.services.insights import Insights
+from foliot.services.keys import Keys
+from foliot.services.ledger import Ledger
+from foliot.services.operations import Operations
 from foliot.services.tenants import Tenants
+from foliot.store.database import Database
 from world import World
 
 PLAIN = {"name": "report", "handler": "noop"}
@@ -115,7 +127,10 @@ async def ask(
     return Answer(start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, answered)
 
 
-def application(world: World, tenants: Tenants | None = None) -> Starlette:
+def application(
+    world: World, tenants: Tenants | None = None, own: Database | None = None, egress: Egress = EVERYWHERE
+) -> Starlette:
+    """With `own`, what belongs to one tenant is reached through that: as the API process does."""
     services = Services(
         world.control,
         world.insights,
@@ -131,7 +146,22 @@ def application(world: World, tenants: Tenants | None = None) -> Starlette:
         world.canceller,
         world.completer,
         world.graphs,
+        Keys(world.database),
+        world.audit,
+        egress=egress,
     )
+    if own is not None:
+        services = services._replace(
+            control=Control(own, world.specs, world.hints.append),
+            insights=Insights(own),
+            ledger=Ledger(own),
+            operations=Operations(own, world.hints.append),
+            calendars=CalendarKeeper(own),
+            dead_letters=DeadLetters(own, world.hints.append),
+            canceller=Canceller(own, world.specs, world.hints.append),
+            audit=AuditTrail(world.database, own),
+            graphs=Graphs(own, world.hints.append),
+        )
     return build(services, Health(world.database), Gauges(world.database))
 
 

@@ -165,8 +165,8 @@ async def test_a_raised_limit_lets_those_go_that_wait_for_it(api: Caller, world:
         ({"limits": {"concurrency": "many"}}, "limits.concurrency"),
         ({"limits": {"runs": 1}}, "limits.runs"),
         ({"limits": None}, "limits"),
-        ({"weight": 3}, "weight"),
-        ({}, "limits"),
+        ({"weight": 0}, "weight"),
+        ({"share": 3}, "share"),
     ],
 )
 async def test_a_limit_that_cannot_be_changes_nothing(api: Caller, body: Any, field: str):

@@ -47,9 +47,9 @@ async def test_a_key_that_serves_nothing_is_told_what_to_do(api: Caller, strange
     lanes = await register(api)
     refused = await stranger.post("/v1/work/heartbeat", {"worker": encode("wrk", 6), "register": REGISTER})
     assert refused.status == 403
-    assert "default" in refused.json["detail"]
+    assert "scope work" in refused.json["detail"]
     assert "--serve" in refused.json["hint"]
-    assert (await claim(stranger, lanes)).status == 404
+    assert (await claim(stranger, lanes)).status == 403
 
 
 async def test_a_key_of_the_same_tenant_that_serves_another_queue_is_refused_too(api: Caller, world: World):

@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -182,8 +183,24 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
     looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
-    assert {finding["what"] for finding in findings} == looked_at | {"commands"}
-    assert (await shell("doctor")).count("ok ") == 9
+    assert {finding["what"] for finding in findings} == looked_at | {"commands", "http targets", "row level security"}
+    assert (await shell("doctor")).count("ok ") == 11
+
+
+async def test_the_doctor_says_what_handlers_may_call(shell: Shell):
+    def targets(findings: list[dict[str, Any]]) -> dict[str, Any]:
+        return next(each for each in findings if each["what"] == "http targets")
+
+    usual = targets(await shell.json("doctor", code=1))
+    assert usual["detail"] == "HTTP handlers may call public (what `foliot up` starts: public, loopback)"
+    shell.environment |= {"FOLIOT_HTTP_ALLOW": "public, 10.0.0.0/8", "FOLIOT_HTTP_DENY": "*:25"}
+    assert (
+        targets(await shell.json("doctor", code=1))["detail"] == "HTTP handlers may call public, 10.0.0.0/8; never *:25"
+    )
+    shell.environment["FOLIOT_HTTP_ALLOW"] = "10.0.0.1/8"
+    wrong = targets(await shell.json("doctor", code=1))
+    assert not wrong["ok"]
+    assert wrong["hint"] == "a network is written like 10.0.0.0/8"
 
 
 async def test_the_doctor_says_who_looks_after_what(shell: Shell, dsn: str, database: Database):

@@ -9,6 +9,7 @@ import click
 
 from foliot.api.app import OPERATIONS
 from foliot.cli.main import main
+from foliot.domain.access import GRANTS, Role, Scope
 from foliot.domain.outcome import Ending
 from foliot.domain.states import FINISHED, STATUS_OF, TRANSITIONS, Event, State
 from foliot.kit.telemetry import REGISTRY
@@ -24,6 +25,12 @@ def operations() -> str:
         for each in OPERATIONS
     ]
     return table(["method", "path", "operation", "scope", "does"], rows)
+
+
+def roles() -> str:
+    having = {role: GRANTS[role] for role in Role if GRANTS[role]}
+    rows = [[f"`{each}`", *("yes" if each in has else "" for has in having.values())] for each in Scope]
+    return table(["scope", *(f"`{role}`" for role in having)], [row for row in rows if any(row[1:])])
 
 
 def states() -> str:
@@ -118,7 +125,7 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 GENERATED: Final[dict[str, Callable[[], str]]] = {
-    each.__name__: each for each in (operations, states, transitions, endings, metrics, commands)
+    each.__name__: each for each in (operations, roles, states, transitions, endings, metrics, commands)
 }
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from foliot.domain.egress import EVERYWHERE
 from foliot.sdk import Context
 from foliot.store.database import Line
 from foliot.store.effects import Effects
@@ -38,7 +39,7 @@ class Crew:
     @asynccontextmanager
     async def work(self, functions: dict[str, Function], **options: Any) -> AsyncIterator["Hired"]:
         with ThreadPoolExecutor(4) as threads:
-            async with open_session(10) as session:
+            async with open_session(10, egress=EVERYWHERE) as session:
                 hired = Hired(new_worker_id())
                 carrier = SqlCarrier(self._line, hired.id, "test")
                 effects, desk = Effects(self._dsn, hired.id, 2), WorkerDesk()

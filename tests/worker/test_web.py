@@ -13,6 +13,7 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Answer, Entrusted, Failure, Returned
 from foliot.domain.retry import LONGEST_RETRY_AFTER
@@ -29,7 +30,7 @@ VOUCHER = Voucher(9, b"k" * 32)
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with open_session(10) as opened:
+    async with open_session(10, egress=Egress.parse(["loopback", "public"])) as opened:
         yield opened
 
 
@@ -184,7 +185,7 @@ async def test_of_one_host_no_more_are_called_at_once_than_the_operator_says(ser
         return web.Response()
 
     url, elsewhere = await serve(handler), await serve(handler)
-    async with open_session(10, per_host=2) as session:
+    async with open_session(10, per_host=2, egress=EVERYWHERE) as session:
         calls = [asyncio.ensure_future(attempt(session, call(each))) for each in (url, url, url, url, elsewhere)]
         await eventually(lambda: going == 3)
         opened.set()

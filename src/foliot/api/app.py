@@ -14,10 +14,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from foliot.api import (
+    audit,
     calendars,
     dead_letters,
     fleet,
     jobs,
+    keys,
     ledger,
     operations,
     problems,
@@ -45,6 +47,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *calendars.OPERATIONS,
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
+    *keys.OPERATIONS,
+    *audit.OPERATIONS,
     *work.OPERATIONS,
 )
 

@@ -12,12 +12,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from foliot.api import problems
+from foliot.api.doing import REQUEST_ID, deed_of, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.reading import read_body, read_query, read_text
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot.domain.access import Scope, check_may
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
-from foliot.store.tenants import KeyOwner
+from foliot.store.audit import DOING
+from foliot.store.database import ACTING_FOR
+from foliot.store.keys import KeyOwner
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
@@ -30,25 +34,35 @@ NOBODY = KeyOwner(b"", 0, "", "", ())
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
+    is_change = operation.is_change
+    scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
         response = await _answer(request)
+        if (name := request_id(request)) is not None:
+            response.headers[REQUEST_ID] = name
         if (taken := observed.get(response.status_code)) is None:
             taken = observed[response.status_code] = telemetry.REQUESTS.labels(operation.name, response.status_code)
         taken.observe(time.perf_counter() - started)
         return response
 
     async def _answer(request: Request) -> Response:
+        caller = None
         try:
             token = _token(request)
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
+                services.audit.denied(deed_of(request, operation, None, token), "no valid key")
                 return problems.unauthorised()
+            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
+            ACTING_FOR.set(owner.tenant)
+            if scope is not None and scope not in caller.scopes:
+                check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
             key, path = _key(request, operation), request.scope["path"]
             call = Call(
-                tenant=Tenant(owner.tenant, owner.name, owner.key, owner.serves),
+                tenant=caller,
                 services=services,
                 path=request.path_params,
                 query=read_query(request, operation.query),
@@ -59,11 +73,24 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 gone=partial(_gone, request),
                 token=token,
             )
-            return _render(await operation.handler(call), operation)
+            return _render(
+                await (_noted(request, operation, call) if is_change else operation.handler(call)), operation
+            )
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
+            if isinstance(error, Forbidden):
+                services.audit.denied(deed_of(request, operation, caller, ""), error.message)
             return _explained(error, operation)
 
     return answer
+
+
+async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
+    """Make a change, of which the audit trail tells who wanted it."""
+    doing = DOING.set(deed_of(request, operation, call.tenant, ""))
+    try:
+        return await operation.handler(call)
+    finally:
+        DOING.reset(doing)
 
 
 def _explained(error: Exception, operation: Operation) -> Response:

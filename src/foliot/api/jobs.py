@@ -10,6 +10,7 @@ from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit, PageQuery
 from foliot.api.patch import merged
 from foliot.api.reading import LARGE
+from foliot.api.targets import check_target
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import parse_priority
 from foliot.domain.ids import decode, encode
@@ -57,11 +58,27 @@ async def _resolving(call: Call, deed: Callable[[Calendars], Awaitable[Done]]) -
     return await call.services.calendars.resolving(call.tenant.id, deed)
 
 
+def _draft(call: Call, body: JobBody, calendars: Calendars) -> Draft:
+    draft = draft_of(body, call.tenant.id, calendars)
+    check_target(call, body.handler)
+    return draft
+
+
+def _drafts(call: Call, calendars: Calendars) -> list[Draft]:
+    drafts = drafts_of(call.body, call.tenant.id, calendars)
+    for index, body in enumerate(call.body.jobs):
+        try:
+            check_target(call, body.handler)
+        except InvalidField as error:
+            raise error.within(f"jobs[{index}]") from None
+    return drafts
+
+
 async def create_job(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
         return await call.services.control.create(
             call.tenant.id,
-            draft_of(call.body, call.tenant.id, calendars),
+            _draft(call, call.body, calendars),
             key=call.key,
             fingerprint=call.fingerprint,
             render=lambda row: msgspec.json.encode(_view(call, row, calendars)),
@@ -75,7 +92,7 @@ async def create_jobs(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
         return await call.services.control.create_batch(
             call.tenant.id,
-            drafts_of(call.body, call.tenant.id, calendars),
+            _drafts(call, calendars),
             key=call.key,
             fingerprint=call.fingerprint,
             render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
@@ -91,7 +108,7 @@ async def put_job(call: Call) -> Reply:
     call.body.key = key
 
     async def put(calendars: Calendars) -> Reply:
-        draft = draft_of(call.body, call.tenant.id, calendars)
+        draft = _draft(call, call.body, calendars)
         row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft)
         return Reply(_view(call, row, calendars), status=201 if is_new else 200)
 
@@ -110,7 +127,10 @@ async def get_job(call: Call) -> Reply:
 async def change_job(call: Call) -> Reply:
     async def change(calendars: Calendars) -> Reply:
         def edited(row: JobRow) -> Draft:
-            return draft_of(merged(row, call.raw), call.tenant.id, calendars)
+            body = merged(row, call.raw)
+            # A job whose target has been forbidden since can still be changed otherwise.
+            is_new = "handler" in call.body
+            return _draft(call, body, calendars) if is_new else draft_of(body, call.tenant.id, calendars)
 
         row = await call.services.control.change(call.tenant.id, job_id(call), edited)
         return Reply(_view(call, row, calendars))
@@ -255,6 +275,7 @@ OPERATIONS = (
         scope="runs:write",
         summary="Run a job now, or at another time, besides its schedule; that of a graph's root runs the graph",
         handler=run_job,
+        is_submission=True,
         body=RunByHand,
         body_is_optional=True,
         result=Accepted,

@@ -1,11 +1,14 @@
 """One table of operations: routes, documents, required scopes and generated tests all derive from it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from foliot.api.reading import SMALL
+from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.egress import EVERYWHERE, Egress
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -15,11 +18,16 @@ from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
+
+SCOPES: Final = frozenset(Scope)
+WITHOUT_KEY: Final = "token"
+"""Instead of a scope: what opens the call comes with it, and no key has it."""
 
 
 class Tenant(NamedTuple):
@@ -31,6 +39,12 @@ class Tenant(NamedTuple):
     """The id of the key that it calls with."""
     serves: Sequence[str] = ()
     """The queues whose work that key may fetch."""
+    role: Role = Role.WORKER
+    scopes: frozenset[Scope] = frozenset()
+
+    @property
+    def authority(self) -> Authority:
+        return Authority(self.id, self.role, self.scopes)
 
 
 class Services(NamedTuple):
@@ -50,6 +64,10 @@ class Services(NamedTuple):
     canceller: Canceller
     completer: Completer
     graphs: Graphs
+    keys: Keys
+    audit: AuditTrail
+    egress: Egress = EVERYWHERE
+    """What is refused at the door already; the workers decide, and they ask again."""
 
 
 class Call(NamedTuple):
@@ -80,7 +98,7 @@ class Reply(NamedTuple):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the API does. Without a scope it cannot exist."""
+    """One thing that the API does. Without a scope, one of those that there are, it cannot exist."""
 
     name: str
     method: str
@@ -97,6 +115,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
+    is_submission: bool = False
+    """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record."""
     largest_body: int = SMALL
     text: tuple[str, Callable[[str], Any]] | None = None
     """Besides JSON: a content type, and how a body is made from text that is declared as such."""
@@ -111,6 +131,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its address is always the same."""
         return "{" not in self.path
 
+    @property
+    def is_change(self) -> bool:
+        """Whether the audit trail tells of it. What workers and targets say of runs is told by their history."""
+        return self.method != "GET" and self.scope != "work" and self.needs_key and not self.is_submission
+
     def __post_init__(self) -> None:
-        if not self.scope:
-            raise ValueError(f"operation {self.name} has no scope")
+        if self.scope not in (SCOPES if self.needs_key else {WITHOUT_KEY}):
+            raise ValueError(f"operation {self.name} has no scope that keys can have: {self.scope!r}")

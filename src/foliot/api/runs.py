@@ -8,6 +8,7 @@ from foliot.api.jobs import run_key
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit, PageQuery
 from foliot.api.reading import LARGE
+from foliot.api.targets import check_target
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.domain.states import STATUS_OF
@@ -39,6 +40,7 @@ def run_id(call: Call) -> int:
 async def new_run(call: Call, body: RunBody) -> NewRun:
     due, delay = start_of(body)
     spec, target = spec_and_target(body)
+    check_target(call, body.handler)
     payload = payload_of(body)
     limit_key = spec.key_of(payload)
     ref = await call.services.specs.intern(call.tenant.id, spec)
@@ -131,6 +133,7 @@ OPERATIONS = (
         scope="runs:write",
         summary="Run something without a definition, now or later",
         handler=create_run,
+        is_submission=True,
         body=RunBody,
         result=Accepted,
         status=201,
@@ -143,6 +146,7 @@ OPERATIONS = (
         scope="runs:write",
         summary="Hand in up to 10,000 runs, accepted all or none",
         handler=create_runs,
+        is_submission=True,
         body=RunBatch,
         result=AcceptedBatch,
         status=201,

@@ -1,38 +1,75 @@
-"""Operations on tenants: each sees itself, and no other."""
+"""Operations on tenants: each sees itself, and no other; operators see all."""
 
 from msgspec import UNSET
 
 from foliot.api.operation import Call, Operation, Reply
+from foliot.api.paging import PageQuery
+from foliot.domain.access import NewKey, Role, check_may_give, parse_role
 from foliot.domain.errors import NotFound
-from foliot.store.tenants import TenantRow
-from foliot.wire.limits import LimitsView, TenantPatch, TenantView, tenant_limit
+from foliot.services.keys import created
+from foliot.services.tenants import FIRST_KEY, view
+from foliot.wire.keys import CreatedTenant, TenantBody
+from foliot.wire.limits import TenantPatch, TenantView, tenant_limit
+from foliot.wire.views import Page
 
 
-def _own(call: Call) -> str:
-    """The tenant that the path names; another one is as unknown as one that never was."""
-    if call.path["tenant"] != call.tenant.name:
+def _named(call: Call) -> str:
+    """The tenant that the path names; another than one's own is as unknown as one that never was, but to operators."""
+    name = call.path["tenant"]
+    if name != call.tenant.name and not (call.tenant.role is Role.OPERATOR and name.isprintable()):
         raise NotFound("there is no such tenant", "a key speaks for one tenant, its own")
-    return call.tenant.name
+    return name
 
 
-def _view(name: str, row: TenantRow) -> TenantView:
-    limits = LimitsView(row.concurrency)
-    return TenantView(tenant=name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting)
+async def list_tenants(call: Call) -> Reply:
+    limit, after = call.query.limit, call.query.cursor or ""
+    rows = await call.services.tenants.seen_by(call.tenant.authority, after=after, limit=limit + 1)
+    return Reply(Page([view(row) for row in rows[:limit]], rows[limit - 1].name if len(rows) > limit else None))
+
+
+async def create_tenant(call: Call) -> Reply:
+    name, first = call.body.name, NewKey(FIRST_KEY, parse_role(call.body.role), serves=call.body.serves)
+    check_may_give(first.may, call.tenant.authority)
+    token, key = await call.services.tenants.found(name, first)
+    made = CreatedTenant(tenant=view(await call.services.tenants.read(name)), key=created(key, token))
+    return Reply(made, location=f"/v1/tenants/{name}")
 
 
 async def get_tenant(call: Call) -> Reply:
-    name = _own(call)
-    return Reply(_view(name, await call.services.tenants.read(name)))
+    return Reply(view(await call.services.tenants.read(_named(call))))
 
 
 async def change_tenant(call: Call) -> Reply:
-    name, limit = _own(call), call.body.limits.concurrency
-    if limit is UNSET:
-        return await get_tenant(call)
-    return Reply(_view(name, await call.services.tenants.set_limit(name, tenant_limit(limit))))
+    name, weight, limits = _named(call), call.body.weight, call.body.limits
+    if weight is not UNSET:
+        await call.services.tenants.set_weight(name, weight)
+    if limits is not UNSET and limits.concurrency is not UNSET:
+        await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency))
+    return await get_tenant(call)
 
 
 OPERATIONS = (
+    Operation(
+        name="listTenants",
+        method="GET",
+        path="/v1/tenants",
+        scope="tenants:read",
+        summary="List tenants by name: all of them for operators, its own for any other key",
+        handler=list_tenants,
+        query=PageQuery,
+        result=Page[TenantView],
+    ),
+    Operation(
+        name="createTenant",
+        method="POST",
+        path="/v1/tenants",
+        scope="tenants:write",
+        summary="Create a tenant and its first key, which is shown only now",
+        handler=create_tenant,
+        body=TenantBody,
+        result=CreatedTenant,
+        status=201,
+    ),
     Operation(
         name="getTenant",
         method="GET",
@@ -47,7 +84,7 @@ OPERATIONS = (
         method="PATCH",
         path="/v1/tenants/{tenant}",
         scope="tenants:write",
-        summary="Change the limits of a tenant, null takes one away; whoever waits goes by the new one at once",
+        summary="Change a tenant's weight or limits, null takes a limit away; what waits goes by it at once",
         handler=change_tenant,
         body=TenantPatch,
         result=TenantView,

@@ -122,6 +122,7 @@ class Bed:
             **os.environ,
             "FOLIOT_DATABASE_URL": self.dsn,
             "FOLIOT_LOG_LEVEL": "warning",
+            "FOLIOT_HTTP_ALLOW": "loopback",
             "FOLIOT_BENCH_NOTES": str(self.notes),
             **variables,
         }

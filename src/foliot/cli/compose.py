@@ -1,6 +1,7 @@
 """What every process is put together from: its database, its hints, its socket."""
 
 import asyncio
+import ipaddress
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -12,13 +13,16 @@ from typing import Final
 import structlog
 
 from foliot.cli.shell import Stopped
+from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
+from foliot.kit.objects import ObjectsError, open_objects
 from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.kit.settings import Settings
 from foliot.kit.signals import Hints
 from foliot.kit.tasks import background
 from foliot.services.health import Health
+from foliot.services.seal import Notary
 from foliot.store.database import Database
 from foliot.store.hints import notify
 from foliot.store.recovery import persist, trouble
@@ -44,6 +48,32 @@ def dsn_of(settings: Settings) -> str:
         raise CannotStart(f"no database is known here: {error}", hint) from None
 
 
+def egress_of(settings: Settings) -> Egress:
+    """What HTTP handlers may call: FOLIOT_HTTP_ALLOW less FOLIOT_HTTP_DENY."""
+    return Egress.parse(settings.http_allow or USUAL, settings.http_deny)
+
+
+SHORTEST_KEY: Final = 32
+"""Characters of a key that signs."""
+
+
+def notary_of(settings: Settings) -> Notary | None:
+    """What signs the audit trail, and where it is kept; none unless both are set."""
+    if settings.objects is None or settings.audit_key_file is None:
+        return None
+    try:
+        keys = settings.audit_key_file.read_bytes().split()
+        objects = open_objects(settings.objects)
+    except (OSError, ObjectsError) as error:
+        raise CannotStart(
+            f"the audit trail cannot be signed: {error}", "look at FOLIOT_AUDIT_KEY_FILE and FOLIOT_OBJECTS"
+        ) from None
+    if not keys or min(map(len, keys)) < SHORTEST_KEY:
+        hint = f"write one with: openssl rand -hex 32 > {settings.audit_key_file}"
+        raise CannotStart(f"FOLIOT_AUDIT_KEY_FILE holds a key of fewer than {SHORTEST_KEY} characters, or none", hint)
+    return Notary(objects, keys)
+
+
 @asynccontextmanager
 async def open_database(settings: Settings, stop: asyncio.Event, *, size: int) -> AsyncIterator[Database]:
     """Connect, however long the server takes to come, and make sure that it is fit for use."""
@@ -63,6 +93,19 @@ async def open_database(settings: Settings, stop: asyncio.Event, *, size: int) -
     finally:
         for database in found:
             await database.close()
+
+
+@asynccontextmanager
+async def open_guarded(database: Database, *, size: int) -> AsyncIterator[Database]:
+    """Connections on which the server itself keeps tenants apart, where its owner lets us have them."""
+    guarded = await database.guarded(size=size)
+    if guarded is None:
+        log.warning("tenants are kept apart by queries alone: `foliot doctor` says what row level security needs")
+        guarded = await Database.open(database.dsn, size=size)
+    try:
+        yield guarded
+    finally:
+        await guarded.close()
 
 
 @asynccontextmanager
@@ -95,7 +138,18 @@ def bind(host: str, port: int) -> socket.socket:
         raise CannotStart(f"cannot listen on {host}:{port}: {error.strerror}", hint) from None
     listener.listen(1024)
     listener.setblocking(False)
+    if not _is_loopback(listener):
+        log.warning(
+            "other machines can reach this address, and nothing on it is encrypted: keys and payloads can be read on "
+            "their way; put a proxy with TLS before it",
+            host=host,
+            port=listener.getsockname()[1],
+        )
     return listener
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 def url_of(listener: socket.socket) -> str:

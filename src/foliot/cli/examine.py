@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from foliot.domain.egress import DEVELOPING
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresError, find_binaries
 from foliot.kit.settings import Settings, client_file
@@ -30,8 +31,9 @@ class Finding(NamedTuple):
 async def examine(settings: Settings) -> list[Finding]:
     database = await _guarded("database", lambda: _database(settings))
     zones = await _guarded("time zones", lambda: _recorded_zones(settings)) if database.ok else _zones()
-    findings = [_python(), zones, _programs(settings), _home(settings), database]
+    findings = [_python(), zones, _programs(settings), _home(settings), await _targets(settings), database]
     if database.ok:
+        findings.append(await _row_security(settings))
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
         findings.append(await _guarded("workers", lambda: _workers(settings)))
     findings.append(await _guarded("api", _api))
@@ -45,6 +47,23 @@ async def _guarded(what: str, look: Callable[[], Awaitable[str]]) -> Finding:
         return Finding(what, ok=False, detail=error.message, hint=error.hint)
     except Exception as error:  # noqa: BLE001 - a doctor reports, whatever it finds
         return Finding(what, ok=False, detail=f"{type(error).__name__}: {error}")
+
+
+async def _row_security(settings: Settings) -> Finding:
+    """That it is missing is worth saying, and no fault: not everybody may make roles."""
+    from foliot.cli.compose import dsn_of
+    from foliot.store.database import API_ROLE, Database
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        is_on = await database.fetchval("may_be_guarded", API_ROLE)
+        user = await database.fetchval("who_am_i")
+    finally:
+        await database.close()
+    if is_on:
+        return Finding("row level security", ok=True, detail=f"on: the API acts as {API_ROLE}")
+    hint = f"as an administrator: CREATE ROLE {API_ROLE} NOLOGIN; GRANT {API_ROLE} TO {user}; then `foliot migrate`"
+    return Finding("row level security", ok=True, detail="off: tenants are kept apart by queries alone", hint=hint)
 
 
 def _python() -> Finding:
@@ -99,6 +118,17 @@ def _home(settings: Settings) -> Finding:
     if file.exists() and file.stat().st_mode & 0o077:
         return Finding("home", ok=False, detail=f"{file} can be read by others", hint=f"chmod 600 {file}")
     return Finding("home", ok=True, detail=str(settings.home))
+
+
+async def _targets(settings: Settings) -> Finding:
+    """As it is set here; workers elsewhere may have been told otherwise."""
+    from foliot.cli.compose import egress_of
+
+    async def allowed() -> str:
+        usual = "" if settings.http_allow else f" (what `foliot up` starts: {', '.join(DEVELOPING)})"
+        return f"HTTP handlers may call {egress_of(settings)}{usual}"
+
+    return await _guarded("http targets", allowed)
 
 
 async def _database(settings: Settings) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from foliot.cli.compose import url_of
+from foliot.cli.compose import egress_of, url_of
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings, client_file
 
@@ -46,6 +46,7 @@ def _greeting(settings: Settings, url: str) -> str:
 Foliot is up.
   API     {url}/v1   (reference: {url}/docs)
   key     in {client_file(settings.home)}, where `foliot` and the SDK find it
+  calls   HTTP handlers may call: {egress_of(settings)}   (FOLIOT_HTTP_ALLOW, FOLIOT_HTTP_DENY)
   try     {foliot} job create hello {url}/health --every PT10S
           {foliot} run list
   stop    Ctrl-C

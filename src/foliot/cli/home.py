@@ -1,7 +1,8 @@
 """The home of `foliot up`: held by one at a time, and the place where clients on this machine find it."""
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from foliot.kit.postgres import PostgresError
 from foliot.kit.postgres.lock import HomeLock
 from foliot.kit.settings import Access, client_file
 from foliot.services.tenants import Tenants
+from foliot.wire.keys import LONGEST_NAME
 
 TENANT: Final = "dev"
 
@@ -40,15 +42,20 @@ async def introduce(home: Path, url: str, tenants: Tenants) -> None:
     file = client_file(home)
     key = _known_key(file)
     if key is None or not await tenants.whose(key):
-        with suppress(Conflict):  # it exists from an earlier start
-            await tenants.create(TENANT)
-        key = await tenants.issue_key(TENANT, "foliot up")
-    await tenants.let_serve(key, ["*"])  # the operator's own machine, and keys of before served nothing
+        key = await _new_key(home, tenants)
+    await tenants.make_operator(key)  # the operator's own machine, and keys of before were not
     draft = file.with_suffix(".new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600, exist_ok=False)
     draft.write_bytes(msgspec.json.encode(Access(url, key)))
     draft.replace(file)
+
+
+async def _new_key(home: Path, tenants: Tenants) -> str:
+    try:
+        return await tenants.create(TENANT)
+    except Conflict:  # it exists from an earlier start, or from another home that uses the same database
+        return await tenants.issue_key(TENANT, f"foliot up at {socket.gethostname()}:{home}"[-LONGEST_NAME:])
 
 
 def _known_key(file: Path) -> str | None:

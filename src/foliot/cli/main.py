@@ -17,8 +17,8 @@ COMMANDS: Final = {
     "worker": "foliot.cli.workers:worker",
     "migrate": "foliot.cli.operate:migrate",
     "doctor": "foliot.cli.operate:doctor",
-    "tenant": "foliot.cli.operate:tenant",
-    "key": "foliot.cli.operate:key",
+    "tenant": "foliot.cli.tenants:tenant",
+    "key": "foliot.cli.keys:key",
     "bench": "foliot.cli.bench:bench",
     "job": "foliot.cli.jobs:job",
     "run": "foliot.cli.runs:run",
@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "operation": "foliot.cli.operations:operation",
     "calendar": "foliot.cli.calendars:calendar",
     "queue": "foliot.cli.queues:queue",
+    "audit": "foliot.cli.audit:audit",
 }
 
 

@@ -6,13 +6,14 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import open_database, open_hints, open_socket
+from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
 from foliot.kit.settings import Settings
 from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
+from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -24,6 +25,7 @@ from foliot.services.gauges import Gauges
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights
+from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.submit import Submitter
@@ -38,31 +40,40 @@ def serve_api(settings: Settings) -> None:
 
 
 async def _api(settings: Settings, stop: asyncio.Event) -> None:
-    async with open_database(settings, stop, size=16) as database, open_hints(database) as hints:
+    async with (
+        open_database(settings, stop, size=6) as database,
+        open_guarded(database, size=10) as own,
+        open_hints(database) as hints,
+    ):
         specs = SpecBook(database)
         submitter = Submitter(database, hints.give)
-        operations = Operations(database, hints.give)
+        operations = Operations(own, hints.give)
         gateway = Gateway(database, hints.give)
+        tenants, trail = Tenants(database), AuditTrail(database, own)
         services = Services(
-            Control(database, specs, hints.give),
-            Insights(database),
-            Ledger(database),
+            Control(own, specs, hints.give),
+            Insights(own),
+            Ledger(own),
             submitter,
             specs,
             operations,
-            CalendarKeeper(database),
-            DeadLetters(database, hints.give),
+            CalendarKeeper(own),
+            DeadLetters(own, hints.give),
             Fleet(database, hints.give),
             gateway,
-            Tenants(database),
-            Canceller(database, specs, hints.give),
+            tenants,
+            Canceller(own, specs, hints.give),
             Completer(database, hints.give),
-            Graphs(database, hints.give),
+            Graphs(own, hints.give),
+            Keys(database),
+            trail,
+            egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
-        async with background(submitter.run(), gateway.run(), listening, _dismiss(gateway, stop)):
+        going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), listening, _dismiss(gateway, stop))
+        async with background(*going):
             await serve(app, open_socket(settings), stop)
 
 

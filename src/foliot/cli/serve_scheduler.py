@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from foliot.cli.compose import open_database, open_hints, say_trouble
+from foliot.cli.compose import notary_of, open_database, open_hints, say_trouble
 from foliot.cli.shell import run_process
 from foliot.kit.chance import Chance, fair
 from foliot.kit.loop import any_of
@@ -30,6 +30,7 @@ from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rerank import Reranker
 from foliot.services.rezone import Rezone
+from foliot.services.seal import Sealer
 from foliot.services.sweep import Sweeper
 from foliot.services.upkeep import Housekeeper
 from foliot.store.database import Database
@@ -53,6 +54,9 @@ def serve_scheduler(settings: Settings) -> None:
 
 
 async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
+    notary = notary_of(settings)
+    if notary is None:
+        log.info("the audit trail is not signed: set FOLIOT_OBJECTS and FOLIOT_AUDIT_KEY_FILE")
     async with open_database(settings, stop, size=2) as database, open_hints(database) as hints:
         wake_firer, wake_promoter, wake_operator = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -86,6 +90,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(Rezone(database, zone_data().version), stop, asyncio.Event(), wake_firer.set))
             housekeeper = Housekeeper(database, timedelta(days=settings.dead_letter_days))
             group.create_task(repeat(housekeeper, stop, asyncio.Event(), lambda: None))
+            group.create_task(repeat(Sealer(database, notary), stop, asyncio.Event(), lambda: None))
             log.info("watching the clock")
 
 

@@ -14,7 +14,7 @@ import structlog
 
 from foliot import __version__
 from foliot.cli.commands import By, open_commands, own_secrets
-from foliot.cli.compose import CannotStart
+from foliot.cli.compose import CannotStart, egress_of
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
@@ -66,10 +66,10 @@ async def _worker(settings: Settings, app: Worker, name: str | None, reach: Reac
 async def _work(
     settings: Settings, reached: Reached, app: Worker, nursery: Nursery, commands: dict[str, By], stop: asyncio.Event
 ) -> None:
-    desk = WorkerDesk()
+    desk, egress = WorkerDesk(), egress_of(settings)
     alone = await _alone(app, nursery, desk)
     functions = {name: task.function for name, task in app.tasks.items() if not task.is_isolated}
-    async with open_session(app.concurrency, settings.http_per_host) as session:
+    async with open_session(app.concurrency, settings.http_per_host, egress=egress) as session:
         with ExitStack() as stack:
             threads = ThreadPoolExecutor(min(app.concurrency, 64), thread_name_prefix="handler")
             # A thread cannot be stopped: whoever overstays its grace period is left behind when the process ends.
@@ -98,6 +98,7 @@ async def _work(
 
             options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
             ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
+            log.info("HTTP handlers may call", targets=str(egress))
             hidden = Redaction(own_secrets(settings))
             process = WorkerProcess(
                 reached.carrier, executors, options, alone=suspicious, held=nursery.hold, desk=desk, redaction=hidden

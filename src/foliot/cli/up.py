@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -14,11 +15,12 @@ import click
 import structlog
 
 from foliot.cli.child import FOLIOT, Child
-from foliot.cli.compose import API_SOCKET, CannotStart, bind, say_trouble, url_of
+from foliot.cli.compose import API_SOCKET, CannotStart, bind, egress_of, say_trouble, url_of
 from foliot.cli.greeting import greet
 from foliot.cli.home import held, introduce
 from foliot.cli.processes import check_processes, commands_options, load_app, with_commands
 from foliot.cli.shell import SUPERVISED, Stopped, run_process
+from foliot.domain.egress import DEVELOPING
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
@@ -54,6 +56,8 @@ def up(
     """
     if app is not None:
         load_app(app)  # a typo is told now, not by a child that restarts for ever
+    settings = settings._replace(http_allow=settings.http_allow or DEVELOPING)
+    egress_of(settings)  # as above
     worker = ["worker", *([app] if app else []), *(["--processes", processes] if processes else [])]
     told = with_commands(settings, commands, same_user=commands_same_user)
     run_process("up", told, lambda stop: _up(told, worker, stop))
@@ -141,6 +145,8 @@ async def _supervise(
         SUPERVISED: "1",
         "FOLIOT_HOME": str(settings.home),
         "FOLIOT_DATABASE_URL": database.dsn,
+        "FOLIOT_HTTP_ALLOW": ",".join(settings.http_allow),
+        **_signing(settings),
     }
     door = listener.fileno()
     children = (
@@ -175,6 +181,18 @@ async def _keep_database(server: PostgresServer, stop: asyncio.Event) -> None:
 async def _say_when_stopping(stop: asyncio.Event) -> None:
     await stop.wait()
     log.info("stopping; runs under way may finish")
+
+
+def _signing(settings: Settings) -> dict[str, str]:
+    """The audit trail is signed from the first day, with a key of this home's own unless there is another."""
+    own = settings.home / "audit.key"
+    if settings.audit_key_file is None and not own.exists():
+        own.touch(mode=0o600)
+        own.write_text(secrets.token_hex(32) + "\n", encoding="ascii")
+    return {
+        "FOLIOT_OBJECTS": settings.objects or str(settings.home / "objects"),
+        "FOLIOT_AUDIT_KEY_FILE": str(settings.audit_key_file or own),
+    }
 
 
 def _next_port(settings: Settings) -> dict[str, str]:

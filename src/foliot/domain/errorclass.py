@@ -15,6 +15,8 @@ LOST: Final = "lost"
 """The worker died under the attempt. No rule speaks of it: it is no failure of the handler's."""
 CRASHED: Final = "crashed"
 """The process of the attempt's own was killed, or ended without an answer."""
+REFUSED: Final = "refused"
+"""The target is one that handlers may not call. Nothing was sent to it."""
 MOST_RULES: Final = 20
 MOST_NAMES: Final = 20
 """In one rule."""

@@ -36,6 +36,14 @@ class Settings(NamedTuple):
     commands_same_user: bool
     """FOLIOT_COMMANDS_SAME_USER: 1 to run commands as the worker's own user where no other can be had."""
 
+    http_allow: tuple[str, ...]
+    """FOLIOT_HTTP_ALLOW: what HTTP handlers may call, separated by commas; empty for what is usual."""
+    http_deny: tuple[str, ...]
+    """FOLIOT_HTTP_DENY: what HTTP handlers may not call, whatever is allowed."""
+    objects: str | None
+    """FOLIOT_OBJECTS: where objects are kept outside of the database: a folder, or s3://bucket/prefix."""
+    audit_key_file: Path | None
+    """FOLIOT_AUDIT_KEY_FILE: the file with the keys that sign the audit trail, one a line; the first signs."""
     http_per_host: int
     """FOLIOT_HTTP_PER_HOST: most calls at once of one worker process to the same host and port; 0 for no limit."""
     catch_up_rate: float
@@ -63,6 +71,10 @@ class Settings(NamedTuple):
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
             commands=_path(environment.get("FOLIOT_COMMANDS")),
             commands_same_user=environment.get("FOLIOT_COMMANDS_SAME_USER", "") == "1",
+            http_allow=_list(environment.get("FOLIOT_HTTP_ALLOW", "")),
+            http_deny=_list(environment.get("FOLIOT_HTTP_DENY", "")),
+            objects=environment.get("FOLIOT_OBJECTS") or None,
+            audit_key_file=_path(environment.get("FOLIOT_AUDIT_KEY_FILE")),
             http_per_host=_whole("FOLIOT_HTTP_PER_HOST", environment.get("FOLIOT_HTTP_PER_HOST") or "0"),
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
@@ -104,6 +116,10 @@ def _days(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 36_500):
         raise ValueError(f"{name}={text}: a number of days from 1 to 36500")
     return int(text)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def _path(text: str | None) -> Path | None:

@@ -34,6 +34,15 @@ LEFT_BEHIND: Final = Counter(
     registry=REGISTRY,
 )
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
+TARGETS_REFUSED: Final = Counter(
+    "foliot_targets_refused", "Calls not made, because handlers may not call their target", registry=REGISTRY
+)
+CALLS_DENIED: Final = Counter(
+    "foliot_calls_denied", "Calls turned away by this process: no key, or no right", registry=REGISTRY
+)
+AUDIT_SEALED: Final = Counter(
+    "foliot_audit_sealed", "Entries of the audit trail sealed by this process", registry=REGISTRY
+)
 LATE_RESULTS: Final = Counter(
     "foliot_late_results", "Results without effect, because they came after the lease was lost", registry=REGISTRY
 )

@@ -78,6 +78,22 @@ def hold_queue(queue: str, verb: str) -> Request:
     return Request("POST", path("queues", queue, verb=f":{verb}"))
 
 
+def create_tenant(name: str, first_key: dict[str, Any]) -> Request:
+    return Request("POST", path("tenants"), _body({"name": name, **first_key}))
+
+
+def create_key(name: str, fields: dict[str, Any]) -> Request:
+    return Request("POST", path("keys"), _body({"name": name, **fields}))
+
+
+def rotate_key(key: str, fields: dict[str, Any]) -> Request:
+    return Request("POST", path("keys", key, verb=":rotate"), _body(fields))
+
+
+def revoke_key(key: str) -> Request:
+    return Request("DELETE", path("keys", key))
+
+
 def limit_tenant(tenant: str, concurrency: int | None) -> Request:
     return Request("PATCH", path("tenants", tenant), _encode({"limits": {"concurrency": concurrency}}))
 

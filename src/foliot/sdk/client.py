@@ -265,12 +265,26 @@ class Foliot:
         page = self.request(calls.get("queues", **query))
         return Items(map(Record, page["items"]), page["nextCursor"])
 
+    def audit(self, **query: Any) -> Items[Record]:
+        """Changes and denied attempts, newest first; `subject`, `action`, `since` and others narrow it down."""
+        page = self.request(calls.get("audit", **calls.span(query)))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
     def pause_queue(self, queue: str) -> Record:
         """Have nothing of a queue start until it is resumed; `holds_by` of the answer says from when on."""
         return Record(self.request(calls.hold_queue(queue, "pause")))
 
     def resume_queue(self, queue: str) -> Record:
         return Record(self.request(calls.hold_queue(queue, "resume")))
+
+    def tenants(self, **query: Any) -> Items[Record]:
+        """Tenants by name: all of them for an operator's key, its own for any other."""
+        page = self.request(calls.get("tenants", **query))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
+    def create_tenant(self, name: str, **first_key: Any) -> Record:
+        """Create a tenant; `key` of the answer is its first key (`role`, `serves`), in plain text this once."""
+        return Record(self.request(calls.create_tenant(name, first_key)))
 
     def get_tenant(self, tenant: str) -> Record:
         """The tenant of this client's key: its `weight`, its `limits`, and how many runs wait for them."""
@@ -279,6 +293,27 @@ class Foliot:
     def limit_tenant(self, tenant: str, *, concurrency: int | None) -> Record:
         """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
         return Record(self.request(calls.limit_tenant(tenant, concurrency)))
+
+    def keys(self, **query: Any) -> Items[Record]:
+        """Keys of one's own tenant, newest first: `name`, `status`; an operator may name another `tenant`."""
+        page = self.request(calls.get("keys", **query))
+        return Items(map(Record, page["items"]), page["nextCursor"])
+
+    def get_key(self, key: str) -> Record:
+        """What a key (`key_…`) may do, until when, and when it was last used."""
+        return Record(self.request(calls.get("keys", key)))
+
+    def create_key(self, name: str, **fields: Any) -> Record:
+        """Create a key: `role`, `scopes`, `serves`, `expires_in`; the answer has it as `key`, this once."""
+        return Record(self.request(calls.create_key(name, fields)))
+
+    def rotate_key(self, key: str, **fields: Any) -> Record:
+        """Create a `key` that may do the same; the `former` one ends after `overlap`, a day by default."""
+        return Record(self.request(calls.rotate_key(key, fields)))
+
+    def revoke_key(self, key: str) -> Record:
+        """Within 5 seconds it opens nothing any more."""
+        return Record(self.request(calls.revoke_key(key)))
 
     def _submitted(self, request: Request) -> Run:
         return Run({**self.request(request), "status": "pending"}, self._read, self._cancel)

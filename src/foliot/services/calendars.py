@@ -13,6 +13,7 @@ from foliot.domain.ics import Imported, read_ics
 from foliot.domain.ids import encode
 from foliot.domain.zone import check_zone
 from foliot.store import calendars
+from foliot.store.audit import note
 from foliot.store.calendars import CalendarBook, CalendarRow, Content, Followers
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
@@ -50,7 +51,9 @@ class CalendarKeeper:
         _check_name(name)
         calendar, document = calendar_of_body(body)
         async with self._database.transaction() as connection:
+            before = await calendars.find_calendar(connection, tenant, name, lock=True)
             is_new = await calendars.put_calendar(connection, tenant, name, Content(calendar, document, "api"))
+            await _note(connection, name, before, document)
             return await self._read(connection, tenant, name), is_new
 
     async def import_(
@@ -66,6 +69,7 @@ class CalendarKeeper:
             body = _written(before, timezone or imported.timezone)
             calendar, document = with_closures(body, imported.closures, add=add)
             is_new = await calendars.put_calendar(connection, tenant, name, Content(calendar, document, "ics"))
+            await _note(connection, name, before, document)
             return _imported(await self._read(connection, tenant, name), imported), is_new
 
     async def get(self, tenant: int, name: str) -> CalendarView:
@@ -86,6 +90,7 @@ class CalendarKeeper:
             if jobs := await calendars.jobs_of_calendar(connection, row.id, _NAMED + 1):
                 raise _in_use(name, jobs)
             await calendars.delete_calendar(connection, row.id)
+            await _note(connection, name, row, None)
         return _view(row, Followers(0, 0))
 
     async def preview(self, tenant: int, name: str, since: datetime | None, until: datetime | None) -> ClosedViews:
@@ -116,6 +121,12 @@ class CalendarKeeper:
         if row is None:
             raise NotFound("there is no such calendar")
         return row
+
+
+async def _note(connection: Connection, name: str, before: CalendarRow | None, after: Any) -> None:
+    was = None if before is None else before.document
+    if was != after:
+        await note(connection, f"calendar {name}", was, after)
 
 
 def _check_name(name: str) -> None:

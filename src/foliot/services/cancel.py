@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from foliot.domain.ids import encode
 from foliot.kit.signals import READY
+from foliot.store.audit import note
 from foliot.store.database import Database, Line
 from foliot.store.outbox import send_out
 from foliot.store.specs import SpecBook
@@ -28,6 +30,9 @@ class Canceller:
                 await send_out(Line.over(connection), self._specs)
             async with connection.transaction():
                 stopped = await stop(connection, [run], _WHY)
+                if stopped.ended or stopped.asked:
+                    became = "cancelled" if stopped.ended else "asked to stop"
+                    await note(connection, encode("run", run), None, {"became": became})
         for channel in stopped.channels:
             self._hint(channel)
         if stopped.lanes:

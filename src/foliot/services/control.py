@@ -4,9 +4,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from foliot.domain.errors import Conflict, NotFound
+from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.kit.signals import DUE
 from foliot.store import calendars, jobs, stopping, wiring
+from foliot.store.audit import job_facts, note
 from foliot.store.database import Connection, Database, Row
 from foliot.store.jobs import Definition, Standing
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
@@ -64,7 +66,9 @@ class Control:
         async def write() -> bytes:
             specs = await self._intern(asked.tenant, drafts)
             async with self._database.transaction() as connection:
-                body = await answer(connection, await self._insert(connection, specs, drafts))
+                made = await self._insert(connection, specs, drafts)
+                body = await answer(connection, made)
+                await _note_made(connection, made, drafts)
                 await answer_once(connection, asked, body)
             return body
 
@@ -83,7 +87,8 @@ class Control:
         (spec,) = await self._intern(tenant, [draft])
         try:
             async with self._database.transaction() as connection:
-                (job,) = await self._insert(connection, [spec], [draft])
+                (job,) = made = await self._insert(connection, [spec], [draft])
+                await _note_made(connection, made, [draft])
                 row = await self._read(connection, tenant, job)
         except Conflict:  # somebody else has just created it
             async with self._database.connection() as connection:
@@ -103,6 +108,7 @@ class Control:
             async with self._database.transaction() as connection:
                 if await self._replace(connection, tenant, before, spec, draft):
                     after = await self._read(connection, tenant, job)
+                    await _note(connection, before, after)
                     break
         else:
             raise _too_many_changes()
@@ -141,6 +147,7 @@ class Control:
                 stopped = await wiring.fired_with(connection, job)
                 await jobs.unsubscribe(connection, stopped, standing.now, closed=True)
                 await jobs.block_runs(connection, job, standing.run)
+                await _note_gate(connection, job, standing.gate, Gate.PAUSED)
                 channels = await stopping.recall_held(connection, job)
             row = await self._read(connection, tenant, job)
         self._tell(channels)
@@ -163,6 +170,7 @@ class Control:
                     if before.schedule is not None and not before.parents:
                         await self._fire_again(connection, tenant, before, draft_of, locked.values())
                     await jobs.unblock_runs(connection, job, standing.run)
+                    await _note_gate(connection, job, standing.gate, Gate.OPEN)
                 row = await self._read(connection, tenant, job)
                 break
         else:
@@ -195,6 +203,7 @@ class Control:
                 await jobs.set_gate(connection, tenant, job, Gate.CANCELLED, standing.now)
                 await jobs.unsubscribe(connection, [job], standing.now, closed=True)
                 await jobs.cancel_runs(connection, job, standing.run)
+                await _note_gate(connection, job, standing.gate, Gate.CANCELLED)
                 channels = await stopping.stop_held(connection, job)
             row = await self._read(connection, tenant, job)
         self._tell(channels)
@@ -328,6 +337,22 @@ class Control:
         if row is None:
             raise NotFound("there is no such job")
         return row
+
+
+async def _note_made(connection: Connection, made: Sequence[int], drafts: Sequence[Draft]) -> None:
+    """One entry for all that were made together; what each of a batch was like, its version 1 says."""
+    if len(made) == 1:
+        await note(connection, encode("job", made[0]), None, job_facts(drafts[0]))
+    else:
+        await note(connection, "jobs", None, {"jobIds": [encode("job", number) for number in made]})
+
+
+async def _note(connection: Connection, before: JobRow, after: JobRow) -> None:
+    await note(connection, encode("job", after.id), job_facts(before), job_facts(after))
+
+
+async def _note_gate(connection: Connection, job: int, before: Gate, after: Gate) -> None:
+    await note(connection, encode("job", job), {"gate": before.name.lower()}, {"gate": after.name.lower()})
 
 
 async def _plan_runs(connection: Connection, definitions: Sequence[Definition]) -> None:

@@ -13,6 +13,7 @@ from foliot.domain.spec import shown
 from foliot.kit import telemetry
 from foliot.kit.signals import READY
 from foliot.store import letters
+from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.letters import LetterRow, Replayed
@@ -54,7 +55,8 @@ class DeadLetters:
             ranks = await self._ranks(tenant, runs)
             async with self._database.transaction() as connection:
                 told = await letters.replay(connection, tenant, ranks, f"replayed {_BY_HAND}")
-                body = await _answer(connection, once, runs, _reasons(told, runs))
+                body = await _answer(connection, once, runs, reasons := _reasons(told, runs))
+                await _note(connection, [run for run in runs if run not in reasons], "replayed")
             self._tell(sum(each.done for each in told))
             return body
 
@@ -70,6 +72,7 @@ class DeadLetters:
         async def write() -> bytes:
             async with self._database.transaction() as connection:
                 gone = set(await letters.discard(connection, tenant, runs, f"discarded {_BY_HAND}"))
+                await _note(connection, sorted(gone), "discarded")
                 body = await _answer(connection, once, runs, {run: _NOT_THERE for run in runs if run not in gone})
             telemetry.LETTERS_DISCARDED.inc(len(gone))
             return body
@@ -82,6 +85,7 @@ class DeadLetters:
         ranks = await self._ranks(tenant, [run])
         async with self._database.transaction() as connection:
             told = await letters.replay(connection, tenant, ranks, f"replayed {_BY_HAND}")
+            await _note(connection, [each.id for each in told if each.done], "replayed")
         if reason := _reasons(told, [run]).get(run):
             raise Conflict(reason, "only a run that is dead, and whose job is not cancelled, can be retried")
         self._tell(1)
@@ -97,6 +101,13 @@ class DeadLetters:
         counts: Counter[Flow] = Counter(each.flow for each in found)
         ranks = await reserve(self._database, counts, {each.tenant: each.weight for each in found}, 0)
         return {each.id: ranks.take(each.flow) for each in found}
+
+
+async def _note(connection: Connection, runs: Sequence[int], became: str) -> None:
+    names = [encode("run", run) for run in runs]
+    if names:
+        subject = names[0] if len(names) == 1 else "runs"
+        await note(connection, subject, {"state": "dead"}, {"became": became, "runIds": names})
 
 
 def whole_letter(row: LetterRow, executions: Sequence[AttemptView]) -> WholeLetter:

@@ -9,6 +9,7 @@ from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode, encode
 from foliot.kit.signals import FLEET, READY
 from foliot.store import roster
+from foliot.store.audit import note
 from foliot.store.database import Database
 from foliot.store.fleet import LEASE
 from foliot.store.roster import QueueRow, WorkerRow
@@ -40,7 +41,9 @@ class Fleet:
 
     async def drain(self, worker: int) -> WorkerView:
         """Have a worker claim nothing more, finish what it runs, and leave."""
-        await roster.drain(self._database, worker)
+        async with self._database.transaction() as connection:
+            if await roster.drain(connection, worker):
+                await note(connection, encode("wrk", worker), {"state": "live"}, {"state": "draining"})
         self._hint(FLEET)
         row = await roster.find_worker(self._database, worker)
         if row is None:
@@ -62,13 +65,17 @@ class Fleet:
         has ended: by then the pause holds, whatever happens.
         """
         await self._known(queue)
-        await roster.pause(self._database, queue)
+        async with self._database.transaction() as connection:
+            if await roster.pause(connection, queue):
+                await note(connection, f"queue {queue}", {"state": "open"}, {"state": "paused"})
         self._hint(FLEET)
         return await self._known(queue)
 
     async def resume(self, queue: str) -> QueueView:
         await self._known(queue)
-        await roster.resume(self._database, queue)
+        async with self._database.transaction() as connection:
+            if await roster.resume(connection, queue):
+                await note(connection, f"queue {queue}", {"state": "paused"}, {"state": "open"})
         self._hint(FLEET)
         self._hint(READY)
         return await self._known(queue)

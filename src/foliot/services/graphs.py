@@ -12,6 +12,7 @@ from foliot.domain.ids import encode
 from foliot.domain.states import STATUS_OF, State
 from foliot.kit.signals import DUE, READY
 from foliot.store import graphs
+from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.graphs import GraphRow, NodeRow
 from foliot.store.jobs import clock
@@ -65,6 +66,9 @@ class Graphs:
         async with self._database.transaction() as connection:
             found = await self._find(connection, tenant, run)
             stopped = await stop(connection, list(found.nodes), _WHY)
+            if ended := [*stopped.ended, *stopped.asked]:
+                names = [encode("run", each) for each in sorted(ended)]
+                await note(connection, encode("run", run), None, {"became": "cancelled", "runIds": names})
             view = _view(await self._find(connection, tenant, run))
         for channel in stopped.channels:
             self._hint(channel)

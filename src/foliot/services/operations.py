@@ -19,6 +19,7 @@ from foliot.domain.schedule import next_fire, parse_key
 from foliot.kit.signals import DUE
 from foliot.store import operations as store
 from foliot.store import sweeps
+from foliot.store.audit import note
 from foliot.store.calendars import Bodies
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
@@ -124,6 +125,7 @@ class Operations:
                     await store.cancel_waiting_runs(connection, {operation: locked.job}, wait=True)
                 await store.note_ended(connection, [operation])
                 await store.finish(connection, [operation])
+                await note(connection, encode("op", operation), None, {"state": "cancelled"})
             return operation_view(await _read(connection, tenant, operation))
 
     async def _planned(
@@ -291,6 +293,9 @@ def _id_of(cursor: str | None) -> int:
 async def _answer(connection: Connection, once: Asked, operation: int) -> bytes:
     """A new operation rendered, and kept as the answer to its key."""
     await store.finish(connection, [operation])  # there may be nothing to do
-    body = msgspec.json.encode(operation_view(await _read(connection, once.tenant, operation)))
+    row = await _read(connection, once.tenant, operation)
+    facts = {"kind": row.kind.name.lower(), "name": row.name, "arguments": row.arguments}
+    await note(connection, encode("op", operation), None, facts)
+    body = msgspec.json.encode(operation_view(row))
     await answer_once(connection, once, body)
     return body

@@ -1,27 +1,36 @@
-"""Who may call: tenants, their keys, and whose key a request carries."""
+"""Who may call: tenants, their first keys, and whose key a request carries."""
 
-import hashlib
+import asyncio
 import hmac
 import re
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import structlog
+
+from foliot.domain.access import Authority, NewKey, Role, check_serves
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
-from foliot.store import rerank, tenants
+from foliot.kit.tokens import new_token, read_token
+from foliot.store import keys, rerank, tenants
 from foliot.store.admission import relimit_tenant
+from foliot.store.audit import note
 from foliot.store.database import Connection, Database
+from foliot.store.keys import KeyOwner, KeyRow
 from foliot.store.rerank import Changed, Weight
-from foliot.store.tenants import KeyOwner, TenantRow
+from foliot.store.tenants import TenantRow
+from foliot.wire.limits import LimitsView, TenantView
+
+log = structlog.get_logger("api")
 
 REMEMBERED: Final = 5.0
 """Seconds that a key is believed without asking again: a revoked one works no longer than that."""
-_TOKEN: Final = re.compile(r"fol_([a-z0-9]{12})_([A-Za-z0-9_-]{43})")
+NOTED_EVERY: Final = 60.0
+"""Seconds between two notes of which keys were used."""
+FIRST_KEY: Final = "first key"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Tenants:
@@ -29,26 +38,36 @@ class Tenants:
         self._database = database
         self._monotonic = monotonic
         self._known: dict[bytes, tuple[float, KeyOwner]] = {}
+        self._used: dict[str, float] = {}
 
-    async def create(self, name: str, serves: Sequence[str] = ()) -> str:
+    async def create(self, name: str, serves: Sequence[str] = (), role: Role = Role.ADMIN) -> str:
         """Make a tenant and its first key, which serves these queues. It is shown once: only its digest is kept."""
+        token, _ = await self.found(name, NewKey(FIRST_KEY, role, serves=serves))
+        return token
+
+    async def found(self, name: str, first: NewKey) -> tuple[str, KeyRow]:
+        """Make a tenant and its first key, both or neither; the key in plain text, this once."""
         if not _NAME.fullmatch(name):
             raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
-        if not await tenants.create_tenant(self._database, name):
-            raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
-        return await self.issue_key(name, "first key", serves)
+        check_serves(first.serves)
+        token = new_token()
+        async with self._database.transaction() as connection:
+            tenant = await tenants.create_tenant(connection, name)
+            if tenant is None or (row := await keys.make_key(connection, tenant, token, first)) is None:
+                raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
+            await note(connection, f"tenant {name}", None, {"key": keys.facts(row)}, tenant=tenant)
+        return token.text, row
 
-    async def issue_key(self, name: str, label: str, serves: Sequence[str] = ()) -> str:
-        """Make a key. With it, workers may fetch the work of the queues in `serves`, whosever it is; `*` is all."""
-        if not all(serves):
-            raise InvalidField("serve", "is empty", "name a queue, or * for all of them")
+    async def issue_key(self, name: str, label: str, serves: Sequence[str] = (), role: Role = Role.ADMIN) -> str:
+        """Make a key in the place of all that had this label; they are revoked."""
         tenant = await tenants.find_tenant(self._database, name)
         if tenant is None:
-            raise Conflict(f"there is no tenant called {name!r}", "create it first")
-        key = "".join(secrets.choice(_LETTERS) for _ in range(12))
-        token = f"fol_{key}_{secrets.token_urlsafe(32)}"
-        await tenants.insert_key(self._database, key, tenant, _digest(token), label, serves)
-        return token
+            raise _unknown(name)
+        token = new_token()
+        async with self._database.transaction() as connection:
+            await keys.revoke_named(connection, tenant, label)
+            await keys.make_key(connection, tenant, token, NewKey(label, role, serves=serves))
+        return token.text
 
     async def weight(self, name: str) -> Weight:
         found = await rerank.read_weight(self._database, name)
@@ -69,13 +88,20 @@ class Tenants:
                 raise _unknown(name)
             if changed.before != weight:
                 await _begin_reranks(connection, changed, weight)
+                was, is_now = {"weight": changed.before}, {"weight": weight}
+                await note(connection, f"tenant {name}", was, is_now, tenant=changed.tenant)
         return await self.weight(name)
 
     async def read(self, name: str) -> TenantRow:
-        found = await tenants.read_tenant(self._database, name)
-        if found is None:
+        found = await tenants.read_tenants(self._database, name=name)
+        if not found:
             raise _unknown(name)
-        return found
+        return found[0]
+
+    async def seen_by(self, authority: Authority, *, after: str, limit: int) -> list[TenantRow]:
+        """By name: all for an operator, its own for anybody else."""
+        only = None if authority.role is Role.OPERATOR else authority.tenant
+        return await tenants.read_tenants(self._database, number=only, after=after, limit=limit)
 
     async def set_limit(self, name: str, limit: int | None) -> TenantRow:
         """Let so many runs of a tenant go at once, over all its jobs; none takes the limit away.
@@ -83,34 +109,65 @@ class Tenants:
         Who waits for it goes by the new one at once. What is handed in within the next `specs.TENANTS_REMEMBERED`
         seconds, and what was ready or running before there was a limit, may not be counted.
         """
+        before = (await self.read(name)).concurrency
         async with self._database.transaction() as connection:
             tenant = await tenants.change_limit(connection, name, limit)
             if tenant is None:
                 raise _unknown(name)
             await relimit_tenant(connection, tenant)
+            if limit != before:
+                was, is_now = {"concurrency": before}, {"concurrency": limit}
+                await note(connection, f"tenant {name}", was, is_now, tenant=tenant)
         return await self.read(name)
 
-    async def let_serve(self, token: str, serves: Sequence[str]) -> None:
-        """Change which queues a valid key serves; it holds within seconds."""
+    async def make_operator(self, token: str) -> None:
+        """Let a valid key do everything, and serve every queue; it holds within seconds."""
         if owner := await self.whose(token):
-            await tenants.let_serve(self._database, owner.key, serves)
+            await keys.entrust(self._database, owner.key, Role.OPERATOR, ["*"])
 
     async def whose(self, token: str) -> KeyOwner | None:
         """The owner of this key, or none if it is not valid."""
-        match = _TOKEN.fullmatch(token)
-        if match is None:
+        read = read_token(token)
+        if read is None:
             return None
-        digest, now = _digest(token), self._monotonic()
-        if (known := self._known.get(digest)) and now - known[0] < REMEMBERED:
+        now = self._monotonic()
+        if (known := self._known.get(read.digest)) and now < known[0]:
             return known[1]
-        owner = await tenants.find_key(self._database, match[1])
-        if owner is None or not hmac.compare_digest(owner.digest, digest):
-            self._known.pop(digest, None)
+        owner = await keys.find_key(self._database, read.id)
+        if owner is None or not hmac.compare_digest(owner.digest, read.digest):
+            self._known.pop(read.digest, None)
             return None
         if len(self._known) > 10_000:
             self._known.clear()
-        self._known[digest] = (now, owner)
+        self._known[read.digest] = (now + min(REMEMBERED, owner.remaining or REMEMBERED), owner)
+        self._used[owner.key] = now
         return owner
+
+    async def run(self) -> None:
+        """Write down every minute which keys were used, until cancelled."""
+        while True:
+            await asyncio.sleep(NOTED_EVERY)
+            try:
+                await self.note_used()
+            except Exception as error:  # noqa: BLE001 - nobody shall be refused because of a note
+                log.warning("which keys were used is written down later", error=str(error))
+
+    async def note_used(self) -> None:
+        """Write down which keys were used since the last time, all at once."""
+        used, self._used = self._used, {}
+        if not used:
+            return
+        now = self._monotonic()
+        try:
+            await keys.note_used(self._database, {key: now - at for key, at in used.items()})
+        except BaseException:
+            self._used = used | self._used
+            raise
+
+
+def view(row: TenantRow) -> TenantView:
+    limits = LimitsView(row.concurrency)
+    return TenantView(tenant=row.name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting)
 
 
 def _unknown(name: str) -> NotFound:
@@ -127,8 +184,3 @@ async def _begin_reranks(connection: Connection, changed: Changed, weight: int) 
     for flow in await rerank.begin_reranks(connection, works):
         if not works[flow].draws_together:
             await rerank.end_flow(connection, flow, works[flow].image)
-
-
-def _digest(token: str) -> bytes:
-    # Keys are 256 random bits, so a plain digest cannot be searched; it needs no salt and no slowness.
-    return hashlib.sha256(token.encode()).digest()

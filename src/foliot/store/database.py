@@ -1,8 +1,9 @@
 """Connections to PostgreSQL: a pool for people's requests, and single lines for the hot loops."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
@@ -16,6 +17,7 @@ Connection: TypeAlias = Any
 """asyncpg's; it ships no types."""
 Row: TypeAlias = Any
 """One row of an answer: values by name, or in order."""
+Reset: TypeAlias = Callable[[Connection], Awaitable[None]]
 
 _SESSION: Final = MappingProxyType(
     {
@@ -144,6 +146,12 @@ class Line:
             self._connection = None
 
 
+API_ROLE: Final = "foliot_api"
+"""To which the server shows one tenant's rows at a time; see `guard_tables` in the migrations."""
+ACTING_FOR: Final[ContextVar[int | None]] = ContextVar("acting_for", default=None)
+"""The tenant whose request is being answered."""
+
+
 class Database:
     """A pool of connections to the primary."""
 
@@ -152,13 +160,17 @@ class Database:
         self._pool = pool
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int = 8) -> Self:
-        """Connect once, to be sure of the way there; `Unavailable` if it may be open later, `Refused` if not."""
+    async def open(cls, dsn: str, *, size: int = 8, reset: Reset | None = None, **settings: str) -> Self:
+        """Connect once, to be sure of the way there; `Unavailable` if it may be open later, `Refused` if not.
+
+        `reset` is what is done with a connection that comes back, instead of all that the driver would clean.
+        """
         pool = asyncpg.create_pool(
             dsn,
             min_size=0,  # the driver would keep more alive by itself, and fill the log while the server is away
             max_size=size,
-            server_settings=dict(_SESSION),
+            server_settings={**_SESSION, **settings},
+            reset=reset,
             command_timeout=_patience(_SESSION["statement_timeout"]),
             timeout=_TO_CONNECT,
             target_session_attrs="read-write",
@@ -206,3 +218,28 @@ class Database:
     async def fetchval(self, name: str, *arguments: Any) -> Any:
         row = await self.fetchrow(name, *arguments)
         return None if row is None else next(iter(row.values()))
+
+    async def guarded(self, *, size: int) -> "Database | None":
+        """The same database for the tenant that is acted for and nobody else; none if the role for it is missing."""
+        if not await self.fetchval("may_be_guarded", API_ROLE):
+            return None
+        return await TenantDatabase.open(self.dsn, size=size, reset=_as_it_is, role=API_ROLE)
+
+
+async def _as_it_is(_: Connection) -> None:
+    """The driver has ended an open transaction by now."""
+
+
+class TenantDatabase(Database):
+    """A pool whose connections show what belongs to the tenant that is acted for and no more; without one, nothing.
+
+    Whoever takes a connection says for whom. Nothing else is ever set on one, so there is nothing to take back when it
+    returns: the exchange that is saved pays for the one that is added.
+    """
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        async with super().connection() as connection:
+            tenant = ACTING_FOR.get()
+            await connection.fetchval(SQL["act_for"], "" if tenant is None else str(tenant))
+            yield connection

@@ -250,11 +250,14 @@ async def settled(line: Line, worker: int, batch: Sequence[Settlement]) -> set[t
     return {(row["run"], row["fence"]) for row in rows}
 
 
-async def keep_late_results(line: Line, worker: int, lost: Sequence[Settlement]) -> None:
-    """Write down what became of runs that are not ours any more, for people to see. May be repeated."""
+async def keep_late_results(line: Line, worker: int, lost: Sequence[Settlement], *, is_trusted: bool = True) -> None:
+    """Write down what became of runs that are not ours any more, for people to see. May be repeated.
+
+    Whoever is not trusted is believed only of runs of lanes that it serves, and not whose they are.
+    """
     runs = [each.run for each in lost]
     await line.fetch(
-        "keep_late_results",
+        "keep_late_results" if is_trusted else "keep_told_results",
         worker,
         [run.id for run in runs],
         [run.fence for run in runs],

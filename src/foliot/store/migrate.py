@@ -73,6 +73,8 @@ async def migrate(dsn: str, migrations: list[Migration] | None = None, *, contra
         missing = [each for each in wanted if each.name not in applied and (contract or not each.contracts)]
         for migration in missing:
             await _apply(connection, migration)
+        if await connection.fetchval("SELECT to_regprocedure('foliot.guard_tables()') IS NOT NULL"):
+            await connection.execute("SELECT guard_tables()")  # what is new belongs to tenants, too
         return [migration.name for migration in missing]
     finally:
         await connection.close()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from foliot.store.database import Database, Line
+from foliot.store.database import Connection, Database, Line
+from foliot.store.statements import SQL
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +40,9 @@ async def find_worker(database: Database, worker: int) -> WorkerRow | None:
     return WorkerRow(**rows[0]) if rows else None
 
 
-async def drain(database: Database, worker: int) -> None:
-    """Have a worker that lives leave in good order; it learns so by its next heartbeat."""
-    await database.fetch("drain_worker", worker)
+async def drain(connection: Connection, worker: int) -> bool:
+    """Have a worker that lives leave in good order; it learns so by its next heartbeat. Whether that is new."""
+    return bool(await connection.fetch(SQL["drain_worker"], worker))
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,13 +62,14 @@ async def list_queues(database: Database, *, after: str = "", only: str | None =
     return [QueueRow(**row) for row in await database.fetch("list_queues", after, only, limit)]
 
 
-async def pause(database: Database, queue: str) -> None:
-    """No claim takes anything of this queue from now on."""
-    await database.fetch("pause_queue", queue)
+async def pause(connection: Connection, queue: str) -> bool:
+    """No claim takes anything of this queue from now on; whether that is new."""
+    return bool(await connection.fetch(SQL["pause_queue"], queue))
 
 
-async def resume(database: Database, queue: str) -> None:
-    await database.fetch("resume_queue", queue)
+async def resume(connection: Connection, queue: str) -> bool:
+    """Whether it was paused."""
+    return bool(await connection.fetch(SQL["resume_queue"], queue))
 
 
 class FleetGauges(NamedTuple):

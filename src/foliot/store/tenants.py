@@ -1,24 +1,14 @@
-"""Tenants and their keys."""
+"""Tenants."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from foliot.store.database import Connection, Database
 from foliot.store.statements import SQL
 
 
-class KeyOwner(NamedTuple):
-    digest: bytes
-    tenant: int
-    name: str
-    key: str
-    serves: Sequence[str]
-    """The queues whose work may be fetched with it; `*` is every queue."""
-
-
-async def create_tenant(database: Database, name: str) -> bool:
-    """False if there is one of that name."""
-    return bool(await database.fetch("create_tenant", name))
+async def create_tenant(connection: Connection, name: str) -> int | None:
+    """Its number; none if there is one of that name."""
+    return await connection.fetchval(SQL["create_tenant"], name)  # type: ignore[no-any-return]
 
 
 async def find_tenant(database: Database, name: str) -> int | None:
@@ -28,6 +18,7 @@ async def find_tenant(database: Database, name: str) -> int | None:
 class TenantRow(NamedTuple):
     """A tenant, and how it stands with its limit; without one nobody is counted."""
 
+    name: str
     id: int
     weight: int
     concurrency: int | None
@@ -35,26 +26,13 @@ class TenantRow(NamedTuple):
     waiting: int | None
 
 
-async def read_tenant(database: Database, name: str) -> TenantRow | None:
-    row = await database.fetchrow("read_tenant", name)
-    return None if row is None else TenantRow(*row)
+async def read_tenants(
+    database: Database, *, name: str | None = None, number: int | None = None, after: str = "", limit: int = 1
+) -> list[TenantRow]:
+    """By name: that of a name or of a number, or all after a name."""
+    return [TenantRow(*row) for row in await database.fetch("read_tenants", name, number, after, limit)]
 
 
 async def change_limit(connection: Connection, name: str, limit: int | None) -> int | None:
     """The tenant's number, or none if there is no such tenant."""
     return await connection.fetchval(SQL["change_limit"], name, limit)  # type: ignore[no-any-return]
-
-
-async def insert_key(
-    database: Database, key: str, tenant: int, digest: bytes, label: str, serves: Sequence[str]
-) -> None:
-    await database.fetch("insert_key", key, tenant, digest, label, list(serves) or None)
-
-
-async def let_serve(database: Database, key: str, serves: Sequence[str]) -> None:
-    await database.fetch("let_serve", key, list(serves))
-
-
-async def find_key(database: Database, key: str) -> KeyOwner | None:
-    row = await database.fetchrow("find_key", key)
-    return None if row is None else KeyOwner(*row.values())

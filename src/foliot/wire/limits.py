@@ -35,7 +35,8 @@ class LimitsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TenantPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to change about a tenant."""
 
-    limits: LimitsPatch
+    weight: int | UnsetType = UNSET
+    limits: LimitsPatch | UnsetType = UNSET
 
 
 class LimitsView(msgspec.Struct, frozen=True):

@@ -13,7 +13,8 @@ import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
-from foliot.domain.errorclass import classes_of, classes_of_status
+from foliot.domain.egress import Egress
+from foliot.domain.errorclass import REFUSED, classes_of, classes_of_status
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Answer, Entrusted, Failure, Returned
 from foliot.domain.redaction import Redaction
@@ -21,6 +22,8 @@ from foliot.domain.result import is_small_json
 from foliot.domain.retry import LONGEST_RETRY_AFTER
 from foliot.domain.seal import Mac, Voucher, signature
 from foliot.domain.spec import HttpHandler
+from foliot.kit import telemetry
+from foliot.kit.outbound import GuardedConnector, Refused
 from foliot.store.dispatch import Claimed
 from foliot.wire.codec import rfc3339
 from foliot.worker.executor import Assignment, Executor
@@ -40,13 +43,14 @@ _SECRET: Final = re.compile(r"auth|cookie|token|secret|(?<!idempotency-)key|pass
 """In the names of headers whose values are nobody's business."""
 
 
-def open_session(limit: int, per_host: int = 0) -> aiohttp.ClientSession:
+def open_session(limit: int, per_host: int = 0, *, egress: Egress) -> aiohttp.ClientSession:
     """A session that reuses connections and keeps no cookies: runs of different tenants share nothing but sockets.
 
     At most `limit` calls at once, and `per_host` (0: as many) of the same host and port: the others wait their turn.
+    It connects to nothing that `egress` does not allow.
     """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=limit, limit_per_host=per_host or limit, ttl_dns_cache=10),
+        connector=GuardedConnector(egress.reason, limit=limit, limit_per_host=per_host or limit, ttl_dns_cache=10),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_ALWAYS,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
@@ -61,12 +65,19 @@ def http_executor(
     mac = Mac(signing) if signing else None
 
     async def execute(assignment: Assignment) -> Answer:
-        call, began = _call_of(assignment, mac, voucher()), asyncio.get_running_loop().time()
+        began = asyncio.get_running_loop().time()
+        try:
+            call = _call_of(assignment, mac, voucher())
+        except ValueError as error:  # what the API let through, and the library does not
+            return Failure(f"the address cannot be called: {error}", permanent=True, classes=(REFUSED,))
         try:
             async with session.request(
                 call.method, call.url, data=call.body, headers=call.headers, allow_redirects=False
             ) as response:
                 text = await _read(response.content)
+        except Refused as error:
+            telemetry.TARGETS_REFUSED.inc()
+            return Failure(str(error), permanent=True, classes=(REFUSED,))
         except (aiohttp.ClientError, OSError) as error:
             # Whatever the library calls it, to a rule it is what its name says: no connection.
             classes = ("ConnectionError", *classes_of(type(error)))

@@ -76,7 +76,7 @@ class Settlements:
             if call.doubted:
                 lost += await self._lost(call.worker, call.doubted)
             if results := [each for each in lost if each.outcome.ending.is_result]:
-                await dispatch.keep_late_results(self._line, call.worker, results)
+                await dispatch.keep_late_results(self._line, call.worker, results, is_trusted=False)
         except Exception as error:
             if is_gone(error) or is_contended(error):
                 raise

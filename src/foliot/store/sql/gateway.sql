@@ -144,3 +144,22 @@ SELECT id, key FROM worker WHERE id = ANY ($1::bigint[]) AND key IS NOT NULL
 
 -- :name lane_queues
 SELECT id, queue FROM lane WHERE id = ANY ($1::int[])
+
+-- :name keep_told_results
+-- `keep_late_results` of a worker whose word is not taken for whose the runs are: tenant and job are those on record, and
+-- the run must be of a lane that the worker serves. Otherwise a key for one queue could write into every tenant's attempts.
+INSERT INTO late_result (run, fence, tenant, job, attempt, worker, scheduled_at, started_at, ending, error)
+SELECT x.run, x.fence, found.tenant, found.job, x.attempt, $1, x.scheduled_at, x.started_at, x.ending, x.error
+  FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::smallint[], $7::timestamptz[], $8::timestamptz[],
+              $9::smallint[], $10::text[])
+       AS x(run, fence, tenant, job, attempt, scheduled_at, started_at, ending, error)
+ CROSS JOIN LATERAL (
+        SELECT tenant, job, spec FROM run WHERE id = x.run
+        UNION ALL SELECT tenant, job, spec FROM dead_letter WHERE id = x.run
+        UNION ALL SELECT tenant, job, spec FROM timer WHERE id = x.run
+        UNION ALL SELECT tenant, job, spec FROM history WHERE tenant = x.tenant AND run = x.run
+        LIMIT 1) AS found
+  JOIN spec ON spec.id = found.spec
+  JOIN worker ON worker.id = $1 AND spec.lane = ANY (worker.lanes)
+ ORDER BY x.run, x.fence
+ON CONFLICT (run, fence) DO NOTHING

@@ -12,14 +12,14 @@ SELECT worker.id, worker.name, worker.state, worker.host, worker.pid, worker.ver
  ORDER BY worker.started_at DESC, worker.id DESC LIMIT $5
 
 -- :name drain_worker
-UPDATE worker SET state = 1 WHERE id = $1 AND state = 0
+UPDATE worker SET state = 1 WHERE id = $1 AND state = 0 RETURNING id
 
 -- :name pause_queue
 -- The first pause counts: asking again does not move the instant by which it holds.
-INSERT INTO queue_pause (queue) VALUES ($1) ON CONFLICT (queue) DO NOTHING
+INSERT INTO queue_pause (queue) VALUES ($1) ON CONFLICT (queue) DO NOTHING RETURNING queue
 
 -- :name resume_queue
-DELETE FROM queue_pause WHERE queue = $1
+DELETE FROM queue_pause WHERE queue = $1 RETURNING queue
 
 -- :name list_queues
 -- By name. What is counted is counted up to a bound: a backlog of millions must not make looking at it slow. The oldest

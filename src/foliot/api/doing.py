@@ -1,0 +1,34 @@
+"""Who is calling, as the audit trail tells it."""
+
+import itertools
+import re
+import secrets
+from typing import Final
+
+from starlette.requests import Request
+
+from foliot.api.operation import Operation, Tenant
+from foliot.domain.audit import NOBODY
+from foliot.store.audit import Deed
+
+REQUEST_ID: Final = "x-request-id"
+_ID: Final = re.compile(r"[\x21-\x7e]{1,100}")
+_KEY: Final = re.compile(r"fol_([a-z0-9]{1,40})_")
+_BOOT: Final = secrets.token_hex(4)
+_COUNT: Final = itertools.count(1)
+
+
+def deed_of(request: Request, operation: Operation, tenant: Tenant | None, token: str) -> Deed:
+    """What a call wants, and who wants it. Of a caller that is not known, the key that it says it has."""
+    ip = None if request.client is None else request.client.host
+    name = request_id(request) or f"{_BOOT}-{next(_COUNT):x}"
+    if tenant is None:
+        claimed = _KEY.match(token)
+        return Deed(NOBODY, "unknown", None if claimed is None else claimed[1], ip, name, operation.name)
+    return Deed(tenant.id, tenant.name, tenant.key or None, ip, name, operation.name)
+
+
+def request_id(request: Request) -> str | None:
+    """The id that the caller, or the proxy before us, has given to the request."""
+    given = request.headers.get(REQUEST_ID)
+    return given if given is not None and _ID.fullmatch(given) else None

@@ -1,0 +1,145 @@
+"""Making, listing, rotating and revoking keys: nobody gives what they have not, nor sees another tenant's."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from foliot.domain.access import Authority, NewKey, Role, check_may_give
+from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound
+from foliot.kit.tokens import Token, new_token
+from foliot.store import keys, tenants
+from foliot.store.audit import note
+from foliot.store.database import Connection, Database
+from foliot.store.keys import KeyRow, facts
+from foliot.wire.codec import rfc3339
+from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
+from foliot.wire.views import Page
+
+STATUSES: Final = ("active", "expired", "revoked")
+_PREFIX: Final = "key_"
+
+
+class Keys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, authority: Authority, new: NewKey, tenant: str | None = None) -> CreatedKey:
+        """Make a key of one's own tenant or, for an operator, of any."""
+        number = await self._tenant(authority, tenant)
+        check_may_give(new.may, authority)
+        token = new_token()
+        async with self._database.transaction() as connection:
+            row = await _made(connection, number, token, new)
+            await note(connection, _PREFIX + row.id, None, facts(row), tenant=row.tenant)
+        return created(row, token.text)
+
+    async def page(
+        self,
+        authority: Authority,
+        *,
+        tenant: str | None = None,
+        name: str | None = None,
+        status: str | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[KeyView]:
+        """Newest first: of one's own tenant, or of the one that an operator names."""
+        if status is not None and status not in STATUSES:
+            raise InvalidField("status", f"no key is {status[:40]!r}", f"one of {', '.join(STATUSES)}")
+        before = None if cursor is None else _read_cursor(cursor)
+        number = await self._tenant(authority, tenant) or None  # who is of no tenant sees those of all
+        rows = await keys.list_keys(
+            self._database, tenant=number, label=name, status=status, before=before, limit=limit + 1
+        )
+        last = rows[limit - 1] if len(rows) > limit else None
+        following = None if last is None else f"{rfc3339(last.created_at)}.{last.id}"
+        return Page([view(row) for row in rows[:limit]], following)
+
+    async def read(self, authority: Authority, key_id: str) -> KeyView:
+        return view(await self._known(authority, key_id))
+
+    async def revoke(self, authority: Authority, key_id: str) -> KeyView:
+        """Let a key open nothing any more, everywhere within 5 seconds. One that was revoked stays as it is."""
+        row = await self._known(authority, key_id)
+        if row.role is Role.OPERATOR and authority.role is not Role.OPERATOR:
+            raise Forbidden("this is an operator's key", "only an operator revokes it")
+        async with self._database.transaction() as connection:
+            if await keys.revoke_key(connection, row.id):
+                was = {"status": row.status}
+                await note(connection, _PREFIX + row.id, was, {"status": "revoked"}, tenant=row.tenant)
+        return view(await self._known(authority, key_id))
+
+    async def rotate(
+        self, authority: Authority, key_id: str, *, overlap: timedelta, life: timedelta | None
+    ) -> RotatedKey:
+        """Make a key of the same name that may do the same; the former one ends after `overlap`."""
+        row = await self._known(authority, key_id)
+        if row.status != "active":
+            raise Conflict(f"the key is {row.status}", "make a new one")
+        if life is None and row.expires_at is not None:
+            life = row.expires_at - row.created_at
+        new = NewKey(row.label, row.role, row.narrowed, row.serves, life)
+        check_may_give(new.may, authority)
+        token = new_token()
+        async with self._database.transaction() as connection:
+            made = await _made(connection, row.tenant, token, new)
+            await keys.expire_key(connection, row.id, overlap)
+            became = {**facts(made), "former": _PREFIX + row.id}
+            await note(connection, _PREFIX + made.id, None, became, tenant=row.tenant)
+        return RotatedKey(key=created(made, token.text), former=await self.read(authority, key_id))
+
+    async def _tenant(self, authority: Authority, name: str | None) -> int:
+        """The tenant that is meant; to all but operators another one is as unknown as one that never was."""
+        if name is None:
+            return authority.tenant
+        number = await tenants.find_tenant(self._database, name) if name.isprintable() else None
+        if number is None or not authority.reaches(number):
+            raise NotFound("there is no such tenant", "a key speaks for its own tenant, an operator's for all")
+        return number
+
+    async def _known(self, authority: Authority, key_id: str) -> KeyRow:
+        row = await keys.read_key(self._database, key_id.removeprefix(_PREFIX)) if _may_be(key_id) else None
+        if row is None or not authority.reaches(row.tenant):
+            raise NotFound("there is no such key", "GET /v1/keys lists those that there are")
+        return row
+
+
+def _may_be(key_id: str) -> bool:
+    return key_id.startswith(_PREFIX) and key_id.isprintable()
+
+
+async def _made(connection: Connection, tenant: int, token: Token, new: NewKey) -> KeyRow:
+    row = await keys.make_key(connection, tenant, token, new)
+    if row is None:
+        raise Conflict(
+            f"two keys called {new.name!r} are active already", "revoke the older one, or choose another name"
+        )
+    return row
+
+
+def view(row: KeyRow) -> KeyView:
+    return KeyView(
+        key_id=_PREFIX + row.id,
+        tenant=row.tenant_name,
+        name=row.label,
+        role=row.role,
+        scopes=sorted(row.scopes),
+        serves=[*row.serves],
+        status=row.status,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def created(row: KeyRow, token: str) -> CreatedKey:
+    shown = view(row)
+    return CreatedKey(**{name: getattr(shown, name) for name in shown.__struct_fields__}, key=token)
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    created_at, _, key = cursor.rpartition(".")
+    try:
+        return datetime.fromisoformat(created_at).astimezone(UTC), key.encode("ascii").decode()
+    except (ValueError, OverflowError):
+        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None

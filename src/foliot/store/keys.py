@@ -1,0 +1,130 @@
+"""Keys of tenants: what each may do, until when, and whose it is."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from foliot.domain.access import NewKey, Role, Scope, scopes_of
+from foliot.kit.tokens import Token
+from foliot.store.database import Connection, Database, Row
+from foliot.store.statements import SQL
+
+TRIES: Final = 3
+
+
+class KeyRow(NamedTuple):
+    id: str
+    tenant: int
+    tenant_name: str
+    label: str
+    role: Role
+    narrowed: Sequence[str] | None
+    """What its role may do, but no more than this."""
+    serves: Sequence[str]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    now: datetime
+    """By the database's clock, when it was read."""
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        return scopes_of(self.role, self.narrowed, self.serves)
+
+    @property
+    def status(self) -> str:
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= self.now else "active"
+
+
+class KeyOwner(NamedTuple):
+    digest: bytes
+    tenant: int
+    name: str
+    key: str
+    serves: Sequence[str]
+    """The queues whose work may be fetched with it; `*` is every queue."""
+    role: Role = Role.WORKER
+    scopes: frozenset[Scope] = frozenset()
+    remaining: float | None = None
+    """Seconds until it expires."""
+
+
+async def make_key(connection: Connection, tenant: int, token: Token, new: NewKey) -> KeyRow | None:
+    """None if two of that name are active already."""
+    await connection.execute(SQL["free_places"], tenant, new.name)
+    scopes = None if new.scopes is None else [*new.scopes]
+    values = (token.id, tenant, token.digest, new.name, new.role, scopes, [*new.serves] or None, new.life)
+    for _ in range(TRIES):  # rivals for a place: each that loses sees it taken the next time
+        if rows := await connection.fetch(SQL["insert_key"], *values):
+            return _key(rows[0])
+    return None
+
+
+async def list_keys(
+    database: Database,
+    *,
+    tenant: int | None,
+    label: str | None = None,
+    status: str | None = None,
+    before: tuple[datetime, str] | None = None,
+    limit: int,
+) -> list[KeyRow]:
+    rows = await database.fetch("list_keys", tenant, label, status, *(before or (None, None)), limit)
+    return [_key(row) for row in rows]
+
+
+async def read_key(database: Database, key: str) -> KeyRow | None:
+    row = await database.fetchrow("read_key", key)
+    return None if row is None else _key(row)
+
+
+async def revoke_key(connection: Connection, key: str) -> bool:
+    """Whether it was not revoked yet."""
+    return bool(await connection.fetch(SQL["revoke_key"], key))
+
+
+def facts(row: KeyRow) -> dict[str, Any]:
+    """A key for the audit trail."""
+    return {
+        "name": row.label,
+        "role": row.role,
+        "scopes": sorted(row.scopes),
+        "serves": [*row.serves],
+        "expiresAt": row.expires_at,
+    }
+
+
+async def revoke_named(connection: Connection, tenant: int, label: str) -> None:
+    """All keys of that name."""
+    await connection.execute(SQL["revoke_named"], tenant, label)
+
+
+async def expire_key(connection: Connection, key: str, within: timedelta) -> None:
+    await connection.execute(SQL["expire_key"], key, within)
+
+
+async def entrust(database: Database, key: str, role: Role, serves: Sequence[str]) -> None:
+    await database.fetch("entrust_key", key, role, [*serves])
+
+
+async def note_used(database: Database, ago: Mapping[str, float]) -> None:
+    """Write down how many seconds ago these keys were used."""
+    await database.fetch("note_used", [*ago], [*ago.values()])
+
+
+async def find_key(database: Database, key: str) -> KeyOwner | None:
+    """Of a key that is neither revoked nor expired."""
+    row = await database.fetchrow("find_key", key)
+    if row is None:
+        return None
+    digest, tenant, name, key, serves, role, narrowed, remaining = row.values()
+    scopes = scopes_of(Role(role), narrowed, serves)
+    return KeyOwner(digest, tenant, name, key, serves, Role(role), scopes, remaining)
+
+
+def _key(row: Row) -> KeyRow:
+    key = KeyRow(*row.values())
+    return key._replace(role=Role(key.role))
