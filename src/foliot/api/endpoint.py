@@ -16,6 +16,7 @@ from foliot.api.doing import REQUEST_ID, deed_of, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
+from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
 from foliot.domain.errors import FoliotError, Forbidden, InvalidField
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
@@ -72,10 +73,10 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
                 token=token,
+                condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
-            return _render(
-                await (_noted(request, operation, call) if is_change else operation.handler(call)), operation
-            )
+            reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
+            return _render(request, reply, operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
             if isinstance(error, Forbidden):
                 services.audit.denied(deed_of(request, operation, caller, ""), error.message)
@@ -148,7 +149,25 @@ def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", op
     return None if not raw and operation.body_is_optional else read_body(raw, decoder)
 
 
-def _render(reply: Reply, operation: Operation) -> Response:
+def _condition(request: Request, operation: Operation) -> Condition:
+    """A condition is looked at or refused, never passed over."""
+    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
+    if match is None and none_match is None:
+        return UNCONDITIONAL
+    if not operation.is_conditional:
+        name = "If-Match" if match is not None else "If-None-Match"
+        raise InvalidField(name, "this call takes no condition", "leave it out")
+    return condition_of(match, none_match)
+
+
+def _render(request: Request, reply: Reply, operation: Operation) -> Response:
     content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
     headers = {} if reply.location is None else {"Location": reply.location}
-    return Response(content, reply.status or operation.status, headers, "application/json")
+    status = reply.status or operation.status
+    if operation.is_versioned:
+        version = reply.value.version if reply.version is None else reply.version
+        headers["ETag"] = tag = tag_of(version, content)
+        seen = request.headers.get("if-none-match")
+        if operation.method == "GET" and seen is not None and is_known(seen, tag):
+            return Response(status_code=304, headers=headers)
+    return Response(content, status, headers, "application/json")

@@ -85,7 +85,8 @@ async def create_job(call: Call) -> Reply:
         )
 
     body = await _resolving(call, create)
-    return Reply(body, location=f"/v1/jobs/{msgspec.json.decode(body)['jobId']}")
+    made = msgspec.json.decode(body)
+    return Reply(body, location=f"/v1/jobs/{made['jobId']}", version=made["version"])
 
 
 async def create_jobs(call: Call) -> Reply:
@@ -109,7 +110,12 @@ async def put_job(call: Call) -> Reply:
 
     async def put(calendars: Calendars) -> Reply:
         draft = _draft(call, call.body, calendars)
-        row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft)
+
+        def replaced(row: JobRow | None) -> Draft:
+            call.condition.check(None if row is None else row.version)
+            return draft
+
+        row, is_new = await call.services.control.put(call.tenant.id, key, replaced)
         return Reply(_view(call, row, calendars), status=201 if is_new else 200)
 
     return await _resolving(call, put)
@@ -127,6 +133,7 @@ async def get_job(call: Call) -> Reply:
 async def change_job(call: Call) -> Reply:
     async def change(calendars: Calendars) -> Reply:
         def edited(row: JobRow) -> Draft:
+            call.condition.check(row.version)
             body = merged(row, call.raw)
             # A job whose target has been forbidden since can still be changed otherwise.
             is_new = "handler" in call.body
@@ -139,7 +146,8 @@ async def change_job(call: Call) -> Reply:
 
 
 async def cancel_job(call: Call) -> Reply:
-    return Reply(_view(call, await call.services.control.cancel(call.tenant.id, job_id(call))))
+    cancelled = await call.services.control.cancel(call.tenant.id, job_id(call), call.condition)
+    return Reply(_view(call, cancelled))
 
 
 async def pause_job(call: Call) -> Reply:
@@ -205,6 +213,7 @@ OPERATIONS = (
         handler=create_job,
         body=JobBody,
         result=JobView,
+        is_versioned=True,
         status=201,
         idempotent_by_key=True,
     ),
@@ -240,6 +249,8 @@ OPERATIONS = (
         handler=put_job,
         body=JobBody,
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="pauseJob",
@@ -249,6 +260,7 @@ OPERATIONS = (
         summary="Pause a job: nothing of it starts from `holdsBy` on until it is resumed; what runs goes on",
         handler=pause_job,
         result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="resumeJob",
@@ -258,6 +270,7 @@ OPERATIONS = (
         summary="Resume a paused job",
         handler=resume_job,
         result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="cancelJob",
@@ -267,6 +280,8 @@ OPERATIONS = (
         summary="Cancel a job and its runs; those that run are asked to stop",
         handler=cancel_job,
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="runJob",
@@ -300,6 +315,7 @@ OPERATIONS = (
         summary="Read a job",
         handler=get_job,
         result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="changeJob",
@@ -310,6 +326,8 @@ OPERATIONS = (
         handler=change_job,
         body=dict[str, msgspec.Raw],
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="deleteJob",
@@ -319,5 +337,7 @@ OPERATIONS = (
         summary="Cancel a job; it stays readable with its history",
         handler=cancel_job,
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
 )

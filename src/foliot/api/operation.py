@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
@@ -87,6 +88,8 @@ class Call(NamedTuple):
     """Returns when the caller has hung up."""
     token: str = ""
     """What the caller shows, of an operation that needs no key."""
+    condition: Condition = UNCONDITIONAL
+    """Of a change: which version of the thing it is meant for."""
 
 
 class Reply(NamedTuple):
@@ -95,6 +98,8 @@ class Reply(NamedTuple):
     value: Any
     status: int | None = None
     location: str | None = None
+    version: int | None = None
+    """Of what is answered, where the bytes do not show it."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +122,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an Idempotency-Key header is honoured."""
     is_submission: bool = False
     """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record."""
+    is_versioned: bool = False
+    """Whether what it answers with has a version: the answer carries an ETag."""
+    is_conditional: bool = False
+    """Whether it changes only the version that the caller names, if it names one (If-Match)."""
     largest_body: int = SMALL
     text: tuple[str, Callable[[str], Any]] | None = None
     """Besides JSON: a content type, and how a body is made from text that is declared as such."""

@@ -13,6 +13,7 @@ from foliot.domain.errors import (
     Forbidden,
     InvalidField,
     NotFound,
+    Stale,
     Unauthorised,
     Unavailable,
 )
@@ -79,6 +80,9 @@ def problem(
 def render(error: FoliotError) -> Response:
     if isinstance(error, InvalidField):
         return invalid(FieldError(error.field, error.message, error.hint))
+    if isinstance(error, Stale):
+        tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
+        return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
             return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))

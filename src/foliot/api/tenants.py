@@ -5,6 +5,7 @@ from msgspec import UNSET
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import PageQuery
 from foliot.domain.access import NewKey, Role, check_may_give, parse_role
+from foliot.domain.condition import UNCONDITIONAL
 from foliot.domain.errors import NotFound
 from foliot.services.keys import created
 from foliot.services.tenants import FIRST_KEY, view
@@ -41,10 +42,12 @@ async def get_tenant(call: Call) -> Reply:
 
 async def change_tenant(call: Call) -> Reply:
     name, weight, limits = _named(call), call.body.weight, call.body.limits
+    condition = call.condition  # the first of the two changes asks: after it the version is another
     if weight is not UNSET:
-        await call.services.tenants.set_weight(name, weight)
+        await call.services.tenants.set_weight(name, weight, condition)
+        condition = UNCONDITIONAL
     if limits is not UNSET and limits.concurrency is not UNSET:
-        await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency))
+        await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency), condition)
     return await get_tenant(call)
 
 
@@ -78,6 +81,7 @@ OPERATIONS = (
         summary="Read a tenant: its weight, its limits, and how many runs wait for them",
         handler=get_tenant,
         result=TenantView,
+        is_versioned=True,
     ),
     Operation(
         name="changeTenant",
@@ -88,5 +92,7 @@ OPERATIONS = (
         handler=change_tenant,
         body=TenantPatch,
         result=TenantView,
+        is_versioned=True,
+        is_conditional=True,
     ),
 )

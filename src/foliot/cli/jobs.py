@@ -238,9 +238,12 @@ def get(job_id: str, json: bool) -> None:
 @click.option("--handler", help="Another address or function.")
 @click.option("--argv", metavar="WORD", multiple=True, help="A command instead: its program, then each argument.")
 @definition
+@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version (`job get`).")
 @click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
-def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values: Any) -> None:
+def edit(
+    job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: tuple[str, ...], **values: Any
+) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
     if argv and values["handler"] is not None:
         raise click.UsageError("--argv stands beside --handler: a job has one of them")
@@ -250,7 +253,7 @@ def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values
     if dry_run:
         show(Foliot().preview(job_id, **_timing(fields)), json=json)
         return
-    _show(Foliot().change_job(job_id, **fields).values, json=json)
+    _show(Foliot().change_job(job_id, if_version=if_version, **fields).values, json=json)
 
 
 @job.command("run")

@@ -41,6 +41,15 @@ class Conflict(FoliotError):  # noqa: N818 - as InvalidField
     """The request is well formed, but contradicts the present state."""
 
 
+class Stale(FoliotError):  # noqa: N818 - as InvalidField
+    """A change was meant for another version than the `present` one; that is none if there is nothing."""
+
+    def __init__(self, message: str, hint: str, present: int | None) -> None:
+        super().__init__(message, hint)
+        self.args = (message, hint, present)  # so that it survives pickling
+        self.present = present
+
+
 class Unauthorised(FoliotError):  # noqa: N818 - as InvalidField
     """The caller has not shown who it is, or what it may do."""
 

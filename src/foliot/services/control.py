@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Gate, Kind
@@ -190,13 +191,14 @@ class Control:
             await jobs.subscribe(connection, {lead.id: draft_of(lead)}, locked, now)
             await wiring.lead(connection, [lead.id], now)
 
-    async def cancel(self, tenant: int, job: int) -> JobRow:
+    async def cancel(self, tenant: int, job: int, condition: Condition = UNCONDITIONAL) -> JobRow:
         """End the job and its runs: it stays readable with its history. What a worker holds is asked to stop."""
         channels: Iterable[str] = ()
         async with self._database.transaction() as connection:
             row = await self._read(connection, tenant, job)
             await wiring.leave(connection, tenant, row)
             standing = await self._lock(connection, tenant, job)
+            condition.check(standing.version)
             if standing.gate is not Gate.CANCELLED:
                 await wiring.forget(connection, row, standing.now)
                 await jobs.record_pause(connection, [job], standing.now)

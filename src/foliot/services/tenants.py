@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from foliot.domain.access import Authority, NewKey, Role, check_serves
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
@@ -75,7 +76,7 @@ class Tenants:
             raise _unknown(name)
         return found
 
-    async def set_weight(self, name: str, weight: int) -> Weight:
+    async def set_weight(self, name: str, weight: int, condition: Condition = UNCONDITIONAL) -> Weight:
         """Give a tenant another share of every lane.
 
         Firing, promoting and back-filling go by it at once, submitting within `specs.TENANTS_REMEMBERED` seconds. What
@@ -83,6 +84,7 @@ class Tenants:
         """
         check_weight(weight)
         async with self._database.transaction() as connection:
+            await _check(connection, name, condition)
             changed = await rerank.change_weight(connection, name, weight)
             if changed is None:
                 raise _unknown(name)
@@ -103,7 +105,7 @@ class Tenants:
         only = None if authority.role is Role.OPERATOR else authority.tenant
         return await tenants.read_tenants(self._database, number=only, after=after, limit=limit)
 
-    async def set_limit(self, name: str, limit: int | None) -> TenantRow:
+    async def set_limit(self, name: str, limit: int | None, condition: Condition = UNCONDITIONAL) -> TenantRow:
         """Let so many runs of a tenant go at once, over all its jobs; none takes the limit away.
 
         Who waits for it goes by the new one at once. What is handed in within the next `specs.TENANTS_REMEMBERED`
@@ -111,6 +113,7 @@ class Tenants:
         """
         before = (await self.read(name)).concurrency
         async with self._database.transaction() as connection:
+            await _check(connection, name, condition)
             tenant = await tenants.change_limit(connection, name, limit)
             if tenant is None:
                 raise _unknown(name)
@@ -167,7 +170,14 @@ class Tenants:
 
 def view(row: TenantRow) -> TenantView:
     limits = LimitsView(row.concurrency)
-    return TenantView(tenant=row.name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting)
+    return TenantView(
+        tenant=row.name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting, version=row.version
+    )
+
+
+async def _check(connection: Connection, name: str, condition: Condition) -> None:
+    if condition is not UNCONDITIONAL and (version := await tenants.hold_version(connection, name)) is not None:
+        condition.check(version)
 
 
 def _unknown(name: str) -> NotFound:
