@@ -14,6 +14,7 @@ from starlette.responses import Response
 from foliot.api import problems
 from foliot.api.doing import REQUEST_ID, deed_of, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
+from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
@@ -35,7 +36,7 @@ NOBODY = KeyOwner(b"", 0, "", "", ())
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
-    is_change = operation.is_change
+    is_change, pages = operation.is_change, is_paged(operation.query)
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -75,7 +76,10 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 token=token,
                 condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
-            reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
+            if pages:
+                reply = await _page(operation, call)
+            else:
+                reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
             return _render(request, reply, operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
             if isinstance(error, Forbidden):
@@ -92,6 +96,18 @@ async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
         return await operation.handler(call)
     finally:
         DOING.reset(doing)
+
+
+async def _page(operation: Operation, call: Call) -> Reply:
+    """One page of a list. Within, cursors are plain positions; outside nobody can tell, or write one."""
+    cursors = await call.services.paging.cursors()
+    place = list_of(operation.name, call.tenant.id, call.path, call.query)
+    if call.query.cursor is not None:
+        call.query.cursor = cursors.read(place, call.query.cursor)
+    reply = await operation.handler(call)
+    if reply.value.next_cursor is not None:
+        reply.value.next_cursor = cursors.write(place, reply.value.next_cursor)
+    return reply
 
 
 def _explained(error: Exception, operation: Operation) -> Response:

@@ -22,6 +22,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
@@ -67,6 +68,7 @@ class Services(NamedTuple):
     graphs: Graphs
     keys: Keys
     audit: AuditTrail
+    paging: Paging
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
 

@@ -10,6 +10,7 @@ from foliot.domain.errors import (
     Conflict,
     Cycle,
     FoliotError,
+    ForeignCursor,
     Forbidden,
     InvalidField,
     NotFound,
@@ -80,6 +81,9 @@ def problem(
 def render(error: FoliotError) -> Response:
     if isinstance(error, InvalidField):
         return invalid(FieldError(error.field, error.message, error.hint))
+    if isinstance(error, ForeignCursor):
+        errors = [FieldError("cursor", error.message, error.hint)]
+        return problem(400, "foreign-cursor", "No such page", error.message, hint=error.hint, errors=errors)
     if isinstance(error, Stale):
         tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
         return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)

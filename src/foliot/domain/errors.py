@@ -50,6 +50,17 @@ class Stale(FoliotError):  # noqa: N818 - as InvalidField
         self.present = present
 
 
+class ForeignCursor(FoliotError):  # noqa: N818 - as InvalidField
+    """A cursor that this list has not given out: changed on the way, another list's, or another tenant's."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the cursor is not one that this list has given out",
+            "pass nextCursor of the page before unchanged, with the same filters; or leave it out and begin anew",
+        )
+        self.args = ()  # so that it survives pickling
+
+
 class Unauthorised(FoliotError):  # noqa: N818 - as InvalidField
     """The caller has not shown who it is, or what it may do."""
 
