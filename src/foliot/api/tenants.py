@@ -1,7 +1,9 @@
 """Operations on tenants: each sees itself, and no other; operators see all."""
 
+import msgspec
 from msgspec import UNSET
 
+from foliot.api.keys import sealed
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import PageQuery
 from foliot.domain.access import NewKey, Role, check_may_give, parse_role
@@ -9,6 +11,8 @@ from foliot.domain.condition import UNCONDITIONAL
 from foliot.domain.errors import NotFound
 from foliot.services.keys import created
 from foliot.services.tenants import FIRST_KEY, view
+from foliot.store.keys import KeyRow
+from foliot.store.tenants import TenantRow
 from foliot.wire.keys import CreatedTenant, TenantBody
 from foliot.wire.limits import TenantPatch, TenantView, tenant_limit
 from foliot.wire.views import Page
@@ -31,8 +35,11 @@ async def list_tenants(call: Call) -> Reply:
 async def create_tenant(call: Call) -> Reply:
     name, first = call.body.name, NewKey(FIRST_KEY, parse_role(call.body.role), serves=call.body.serves)
     check_may_give(first.may, call.tenant.authority)
-    token, key = await call.services.tenants.found(name, first)
-    made = CreatedTenant(tenant=view(await call.services.tenants.read(name)), key=created(key, token))
+
+    def render(tenant: TenantRow, key: KeyRow, token: str) -> bytes:
+        return msgspec.json.encode(CreatedTenant(tenant=view(tenant), key=created(key, token)))
+
+    made = await call.services.tenants.found_once(name, first, sealed(call), render)
     return Reply(made, location=f"/v1/tenants/{name}")
 
 
@@ -72,6 +79,7 @@ OPERATIONS = (
         body=TenantBody,
         result=CreatedTenant,
         status=201,
+        idempotent_by_key=True,
     ),
     Operation(
         name="getTenant",

@@ -21,6 +21,7 @@ from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyOwner, KeyRow
 from foliot.store.rerank import Changed, Weight
+from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.tenants import TenantRow
 from foliot.wire.limits import LimitsView, TenantView
 
@@ -31,6 +32,8 @@ REMEMBERED: Final = 5.0
 NOTED_EVERY: Final = 60.0
 """Seconds between two notes of which keys were used."""
 FIRST_KEY: Final = "first key"
+Render = Callable[[TenantRow, KeyRow, str], bytes]
+"""What to say of a new tenant, its first key, and that key in plain text."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
@@ -48,16 +51,24 @@ class Tenants:
 
     async def found(self, name: str, first: NewKey) -> tuple[str, KeyRow]:
         """Make a tenant and its first key, both or neither; the key in plain text, this once."""
-        if not _NAME.fullmatch(name):
-            raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
+        check_name(name)
         check_serves(first.serves)
-        token = new_token()
         async with self._database.transaction() as connection:
-            tenant = await tenants.create_tenant(connection, name)
-            if tenant is None or (row := await keys.make_key(connection, tenant, token, first)) is None:
-                raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
-            await note(connection, f"tenant {name}", None, {"key": keys.facts(row)}, tenant=tenant)
-        return token.text, row
+            return await _found(connection, name, first)
+
+    async def found_once(self, name: str, first: NewKey, asked: Asked, render: Render) -> bytes:
+        """As `found`, but for the same request once; what it is answered with, which `render` makes of it."""
+        check_name(name)
+        check_serves(first.serves)
+
+        async def make() -> bytes:
+            async with self._database.transaction() as connection:
+                token, key = await _found(connection, name, first)
+                body = render(await tenants.read_new(connection, name), key, token)
+                await answer_once(connection, asked, body)
+            return body
+
+        return (await do_once(self._database, asked, make))[0]
 
     async def issue_key(self, name: str, label: str, serves: Sequence[str] = (), role: Role = Role.ADMIN) -> str:
         """Make a key in the place of all that had this label; they are revoked."""
@@ -166,6 +177,20 @@ class Tenants:
         except BaseException:
             self._used = used | self._used
             raise
+
+
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
+
+
+async def _found(connection: Connection, name: str, first: NewKey) -> tuple[str, KeyRow]:
+    token = new_token()
+    tenant = await tenants.create_tenant(connection, name)
+    if tenant is None or (row := await keys.make_key(connection, tenant, token, first)) is None:
+        raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
+    await note(connection, f"tenant {name}", None, {"key": keys.facts(row)}, tenant=tenant)
+    return token.text, row
 
 
 def view(row: TenantRow) -> TenantView:
