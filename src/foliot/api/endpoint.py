@@ -18,7 +18,7 @@ from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
@@ -115,7 +115,7 @@ def _explained(error: Exception, operation: Operation) -> Response:
         case FoliotError():
             return problems.render(error)
         case msgspec.ValidationError():
-            return problems.invalid(problems.field_error(error))
+            return problems.invalid(problems.field_error(error, operation.shapes))
         case msgspec.DecodeError():
             return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
         case ClientDisconnect():
@@ -152,7 +152,7 @@ async def _read(request: Request, operation: Operation) -> bytes:
         size += len(part)
         if size > operation.largest_body:
             limit = f"{operation.largest_body:,} bytes"
-            raise InvalidField("body", f"is larger than {limit}", "payloads take at most 262,144 bytes each")
+            raise TooLarge(f"the body is larger than {limit}", "payloads take at most 262,144 bytes each: send less")
         parts.append(part)
     return b"".join(parts)
 

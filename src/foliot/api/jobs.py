@@ -325,6 +325,7 @@ OPERATIONS = (
         summary="Change some fields of a job, null takes one away; instants from now on follow the new definition",
         handler=change_job,
         body=dict[str, msgspec.Raw],
+        body_shown=JobBody,
         result=JobView,
         is_versioned=True,
         is_conditional=True,

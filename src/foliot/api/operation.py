@@ -116,6 +116,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     body: Any = None
     body_is_optional: bool = False
+    body_shown: Any = None
+    """What the body looks like, where the handler reads it by itself."""
     query: Any = None
     status: int = 200
     needs_key: bool = True
@@ -136,6 +138,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def route(self) -> str:
         """The path as the router wants it: keys may contain slashes, ids never do."""
         return self.path.replace("{key}", "{key:path}")
+
+    @property
+    def shapes(self) -> tuple[Any, ...]:
+        """What bodies and queries of it look like."""
+        return tuple(each for each in (self.body_shown or self.body, self.query) if each is not None)
 
     @property
     def is_fixed(self) -> bool:

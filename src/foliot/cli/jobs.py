@@ -241,9 +241,7 @@ def get(job_id: str, json: bool) -> None:
 @click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version (`job get`).")
 @click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
-def edit(
-    job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: tuple[str, ...], **values: Any
-) -> None:
+def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: tuple[str, ...], **values: Any) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
     if argv and values["handler"] is not None:
         raise click.UsageError("--argv stands beside --handler: a job has one of them")

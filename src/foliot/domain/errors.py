@@ -61,6 +61,10 @@ class ForeignCursor(FoliotError):  # noqa: N818 - as InvalidField
         self.args = ()  # so that it survives pickling
 
 
+class TooLarge(FoliotError):  # noqa: N818 - as InvalidField
+    """More was sent than is read."""
+
+
 class Unauthorised(FoliotError):  # noqa: N818 - as InvalidField
     """The caller has not shown who it is, or what it may do."""
 
