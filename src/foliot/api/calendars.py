@@ -97,6 +97,7 @@ OPERATIONS = (
         text=("text/calendar", IcsBody),
         largest_body=2 * LARGEST,
         result=ImportedCalendar,
+        also=(201,),
     ),
     Operation(
         name="getCalendar",
@@ -117,6 +118,7 @@ OPERATIONS = (
         handler=put_calendar,
         body=CalendarBody,
         result=CalendarView,
+        also=(201,),
         is_versioned=True,
         is_conditional=True,
     ),

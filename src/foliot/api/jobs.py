@@ -22,7 +22,7 @@ from foliot.store.submission import Asked, NewRun
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
-from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
+from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page, VersionView
 
 Done = TypeVar("Done")
 
@@ -34,6 +34,10 @@ class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     schedule_type: str | None = None
     limit: Limit = 50
     cursor: str | None = None
+
+
+class DeleteQuery(msgspec.Struct, forbid_unknown_fields=True):
+    purge: bool = False
 
 
 def job_id(call: Call) -> int:
@@ -150,6 +154,13 @@ async def cancel_job(call: Call) -> Reply:
     return Reply(_view(call, cancelled))
 
 
+async def delete_job(call: Call) -> Reply:
+    reply = await cancel_job(call)
+    if call.query.purge:
+        await call.services.control.erase(call.tenant.id, job_id(call))
+    return reply
+
+
 async def pause_job(call: Call) -> Reply:
     return Reply(_view(call, await call.services.control.pause(call.tenant.id, job_id(call))))
 
@@ -179,6 +190,11 @@ async def list_executions(call: Call) -> Reply:
         call.tenant.id, job=job, limit=call.query.limit, cursor=call.query.cursor
     )
     return Reply(page)
+
+
+async def list_versions(call: Call) -> Reply:
+    query = msgspec.structs.asdict(call.query)
+    return Reply(await call.services.insights.versions(call.tenant.id, job_id(call), **query))
 
 
 def run_key(call: Call) -> Key | None:
@@ -249,6 +265,7 @@ OPERATIONS = (
         handler=put_job,
         body=JobBody,
         result=JobView,
+        also=(201,),
         is_versioned=True,
         is_conditional=True,
     ),
@@ -308,6 +325,16 @@ OPERATIONS = (
         result=Page[AttemptView],
     ),
     Operation(
+        name="listVersions",
+        method="GET",
+        path="/v1/jobs/{job}/versions",
+        scope="jobs:read",
+        summary="List the definitions that a job has had, newest first; the last hundred are kept",
+        handler=list_versions,
+        query=PageQuery,
+        result=Page[VersionView],
+    ),
+    Operation(
         name="getJob",
         method="GET",
         path="/v1/jobs/{job}",
@@ -335,8 +362,9 @@ OPERATIONS = (
         method="DELETE",
         path="/v1/jobs/{job}",
         scope="jobs:write",
-        summary="Cancel a job; it stays readable with its history",
-        handler=cancel_job,
+        summary="Cancel a job; it stays readable with its history, unless `purge` erases it with all that it did",
+        handler=delete_job,
+        query=DeleteQuery,
         result=JobView,
         is_versioned=True,
         is_conditional=True,

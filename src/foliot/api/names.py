@@ -16,7 +16,7 @@ def nearest(shapes: tuple[Any, ...], place: str, given: str) -> list[str]:
     """Fields that bodies or queries of these types have at that place, the likest first."""
     known = {name.lower(): name for shape in shapes for name in _names(shape, place)}
     wanted = given.lower()
-    alike = difflib.get_close_matches(wanted, known, n=_MOST, cutoff=0.7)
+    alike = difflib.get_close_matches(wanted, known, n=_MOST, cutoff=0.6)
     within = [name for name in known if len(wanted) > 2 and (wanted in name or name in wanted) and name not in alike]
     return [known[name] for name in [*alike, *within][:_MOST]]
 

@@ -18,6 +18,13 @@ _ETAG: dict[str, Any] = {
 }
 
 
+_ALSO = {
+    200: {"description": "Done, or a dry run"},
+    201: {"description": "Created"},
+    202: {"description": "Begun: follow the operation that it speaks of"},
+}
+
+
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     types = [kind for each in operations for kind in (each.body, each.result) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
@@ -69,6 +76,8 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
             },
         },
     }
+    for status in operation.also:
+        answer["responses"][str(status)] = {**answer["responses"][str(operation.status)], **_ALSO[status]}
     if operation.is_versioned:
         for status, response in answer["responses"].items():
             if status != "default":
@@ -84,8 +93,6 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
         }
     if not operation.needs_key:
         answer["security"] = [{"token": []}]
-    if operation.method == "PUT":
-        answer["responses"]["201"] = {**answer["responses"]["200"], "description": "Created"}
     if operation.body is not None:
         schema = {"$ref": _REF.format(name="JobPatch")} if operation.name == "changeJob" else known[str(operation.body)]
         answer["requestBody"] = {

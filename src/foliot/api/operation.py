@@ -120,6 +120,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """What the body looks like, where the handler reads it by itself."""
     query: Any = None
     status: int = 200
+    also: tuple[int, ...] = ()
+    """Other ways to succeed, with the same shape."""
     needs_key: bool = True
     """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
     idempotent_by_key: bool = False

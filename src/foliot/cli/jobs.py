@@ -297,10 +297,11 @@ def resume(job_id: str, json: bool) -> None:
 
 @job.command("delete")
 @click.argument("job_id", metavar="JOB")
+@click.option("--purge", is_flag=True, help="Erase it with its history, once nothing of it goes on any more.")
 @wants_json
-def delete(job_id: str, json: bool) -> None:
+def delete(job_id: str, purge: bool, json: bool) -> None:
     """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
-    _show(Foliot().cancel_job(job_id).values, json=json)
+    _show(Foliot().delete_job(job_id, purge=purge).values, json=json)
 
 
 def _show(values: dict[str, Any], *, json: bool) -> None:

@@ -103,6 +103,10 @@ class AsyncFoliot:
     async def cancel_job(self, job: str) -> Job:
         return Job(await self.request(calls.operate(job, "cancel")))
 
+    async def delete_job(self, job: str, *, purge: bool = False, if_version: int | None = None) -> Job:
+        """Cancel a job; with `purge`, also erase it with its history, once nothing of it goes on any more."""
+        return Job(await self.request(calls.delete_job(job, if_version, purge=purge)))
+
     async def run_job(
         self,
         job: str,

@@ -46,6 +46,10 @@ def change_job(job: str, fields: dict[str, Any], version: int | None = None) -> 
     return Request("PATCH", path("jobs", job), _encode(changes), version=version)
 
 
+def delete_job(job: str, version: int | None, *, purge: bool) -> Request:
+    return Request("DELETE", path("jobs", job, purge="true" if purge else None), version=version)
+
+
 def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: dict[str, Any]) -> Request:
     """A payload of None is sent: the run gets null instead of the job's own payload."""
     start = {name: value for name, value in _start(delay, at).items() if value is not None}

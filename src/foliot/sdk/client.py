@@ -88,6 +88,10 @@ class Foliot:
     def cancel_job(self, job: str) -> Job:
         return Job(self.request(calls.operate(job, "cancel")))
 
+    def delete_job(self, job: str, *, purge: bool = False, if_version: int | None = None) -> Job:
+        """Cancel a job; with `purge`, also erase it with its history, once nothing of it goes on any more."""
+        return Job(self.request(calls.delete_job(job, if_version, purge=purge)))
+
     def run_job(
         self,
         job: str,
