@@ -44,8 +44,8 @@ SELECT 2000000 + n, now(), now() + interval '1 day' + n * interval '1 s', 1, 1, 
 INSERT INTO claim (worker, number, runs)
 SELECT 1 + batch % 10, batch, array_agg(id ORDER BY id)
   FROM (SELECT id, id / 80 AS batch FROM run WHERE id BETWEEN 1 AND {CLAIMED}) AS held GROUP BY batch;
-INSERT INTO schedule (key, cursor, next_at)
-SELECT n::text, now(), now() + interval '1 day' + n * interval '1 s' FROM generate_series(1, {YOUNG}) AS n;
+INSERT INTO schedule (tenant, key, cursor, next_at)
+SELECT 1, n::text, now(), now() + interval '1 day' + n * interval '1 s' FROM generate_series(1, {YOUNG}) AS n;
 INSERT INTO idempotency (tenant, key, leaf, fingerprint, answer)
 SELECT 1, n, 1 + n % 2, '', '' FROM generate_series(1, {YOUNG}) AS n;
 UPDATE key_leaf SET closed_at = now(); INSERT INTO key_leaf (leaf) VALUES (2);
