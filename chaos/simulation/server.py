@@ -36,8 +36,7 @@ class Server:
         """Execute at this instant, on a connection; wait for locks no longer than `patience`, by virtual time."""
         self.statements += 1
         async with self._turn:
-            with self._loop.awaiting_answer():
-                await self._ground.tell_time()
+            self._ground.tell_time()
             statement: asyncio.Task[list[Any]] = self._loop.create_task(physical.connection.fetch(query, *arguments))
             finished = await self._finish(statement, physical)
             if finished and not physical.connection.is_in_transaction():
