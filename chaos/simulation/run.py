@@ -78,7 +78,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outcome:
-    await ground.reset(seed)
+    ground.reset(seed)
     before = _left_behind()
     seconds = random.Random(f"{seed}/length").choice(SECONDS)  # noqa: S311 - guards nothing
     world = World(ground, seed)
@@ -143,7 +143,7 @@ async def _rest(world: World, patience: float) -> bool:
     while quiet < 2:
         if world.loop.time() > deadline:
             return False
-        (found,) = await world.ground.fetch(BUSY)
+        (found,) = world.ground.fetch(BUSY)
         quiet = 0 if found["busy"] else quiet + 1
         await asyncio.sleep(LOOKS)
     return True
@@ -151,9 +151,9 @@ async def _rest(world: World, patience: float) -> bool:
 
 async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
-    found.missed = missed_ranges(await world.ground.fetch(MISSED))
-    found.backfilled = backfilled_runs(await world.ground.fetch(BACKFILLED))
-    found.decided = decisions(await world.ground.fetch(DECIDED))
+    found.missed = missed_ranges(world.ground.fetch(MISSED))
+    found.backfilled = backfilled_runs(world.ground.fetch(BACKFILLED))
+    found.decided = decisions(world.ground.fetch(DECIDED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))
     await Sweeper(SimDatabase(observer)).run_once()
@@ -172,7 +172,7 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
 async def _watch_lines(world: World) -> None:
     """Look all the time for lines with room in which somebody stands uncalled: later comers may call it after all."""
     while True:
-        (found,) = await world.ground.fetch(SQL["left_behind"], FIRST, MANY)
+        (found,) = world.ground.fetch(SQL["left_behind"], FIRST, MANY)
         world.left_behind.update(found["found"] or ())
         await asyncio.sleep(LOOKS)
 
@@ -184,6 +184,6 @@ def _left_behind() -> int:
 
 async def _attempts(world: World, insights: Insights, tenant: str) -> list[dict[str, Any]]:
     """All of a tenant's: more than the API gives at once, by the same way."""
-    (row,) = await world.ground.fetch(f"SELECT id FROM tenant WHERE name = '{tenant}'")  # noqa: S608 - ours
+    (row,) = world.ground.fetch(f"SELECT id FROM tenant WHERE name = '{tenant}'")  # noqa: S608 - ours
     page = await insights.attempts(row["id"], job=None, run=None, cursor=None, limit=100_000)
     return [msgspec.to_builtins(each) for each in page.items]
