@@ -17,6 +17,7 @@ from foliot.api import (
     audit,
     calendars,
     dead_letters,
+    explain,
     fleet,
     jobs,
     keys,
@@ -40,6 +41,7 @@ from foliot.services.health import Health
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *ledger.OPERATIONS,
+    *explain.OPERATIONS,
     *jobs.OPERATIONS,
     *operations.OPERATIONS,
     *dead_letters.OPERATIONS,
