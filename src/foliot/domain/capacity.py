@@ -23,7 +23,8 @@ from foliot.domain.gates import (
 )
 
 LINES: Final = MappingProxyType({1: Code.OVERLAP, 2: Code.CONCURRENCY, 3: Code.TENANT})
-_OUT, _WAITS, _HELD = range(3)
+IN_LINE: Final = 1
+_HELD: Final = 2
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +107,7 @@ def _line_gate(line: Line, code: Code, whose: str, now: datetime) -> Gate:
         return passed(code, f"It holds one of {line.capacity:,} seats for {whose}.", numbers=numbers)
     since = f", the oldest since {clock_text(line.since, now)}" if line.since is not None else ""
     says = f"{line.going:,} of {line.capacity:,} {whose} are going{since}. {ahead_text(line.ahead)}"
-    if line.seat == _WAITS:
+    if line.seat == IN_LINE:
         return closed(code, f"Waits for a seat: {says}", _RAISE[code], numbers=numbers, since=line.since)
     return later(code, says, numbers=numbers, since=line.since)
 

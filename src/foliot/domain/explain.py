@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from foliot.domain.capacity import (
+    IN_LINE,
     LINES,
     Fleet,
     Line,
@@ -106,7 +107,14 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_early(self) -> bool:
-        return self.state in {State.SCHEDULED, State.BLOCKED} and self.due_at > self.now
+        """Whether it waits for its time; who stands in a line was let in, whatever a clock says that was set back."""
+        waits = self.state is State.SCHEDULED or (self.state is State.BLOCKED and self.line is None)
+        return waits and self.due_at > self.now
+
+    @property
+    def line(self) -> Line | None:
+        """The one that it stands in."""
+        return next((line for line in self.lines if line.seat == IN_LINE), None)
 
     @property
     def whose(self) -> str:
@@ -293,9 +301,8 @@ def _estimate(facts: RunFacts, gates: tuple[Gate, ...]) -> Estimate | None:
     code = gates[0].code
     if code in {Code.DUE, Code.BACKOFF}:
         return Estimate(facts.due_at, Basis.DUE)
-    for line in facts.lines:
-        if LINES[line.number] is code:
-            return start_in_line(line, facts.takes, facts.now)
+    if facts.line is not None and code in LINES.values():
+        return start_in_line(facts.line, facts.takes, facts.now)
     if facts.fleet is None or facts.ahead is None:
         return None
     return start_from_queue(facts.fleet, facts.ahead, facts.takes, facts.now)

@@ -96,4 +96,4 @@ def _recurrence(row: JobRow, calendars: Mapping[str, Calendar]) -> Recurrence | 
 
 def _ahead(facts: RunFacts) -> int | None:
     """In the line that it waits in, or among those that wait for a worker."""
-    return next((line.ahead for line in facts.lines if line.seat == 1), facts.ahead)
+    return facts.ahead if facts.line is None else facts.line.ahead
