@@ -14,9 +14,9 @@ async def test_what_holds_a_run_or_a_job_is_said_first_with_what_to_do(shell: Sh
     said = (await shell("run", "explain", second)).splitlines()
     assert said[0] == f"{second} is blocked"
     assert said[1] == told["sentence"]
-    assert said[1].startswith("Waits for a seat: 1 of 1 runs of job 'sync'")
+    assert said[1].startswith("Waits for a seat: 1 of 1 run of job 'sync' is going.")
     blocking = next(line for line in said if line.startswith("✗"))
-    assert "concurrency  blocking" in blocking
+    assert blocking.split()[1:3] == ["concurrency", "blocking"]
     assert any(line.startswith("✓  due") for line in said)
     assert (await shell.json("run", "explain", first))["blocking"] == "queueWorkers"
     whole = await shell("job", "explain", job)

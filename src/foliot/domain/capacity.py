@@ -79,17 +79,14 @@ def line_gates(lines: Sequence[Line], whose: str, path: str | None, now: datetim
     }
     for number, code in LINES.items():
         line = found.get(number)
-        yield passed(code, free[number]) if line is None else _line_gate(line, code, _whose(number, whose, path), now)
+        yield passed(code, free[number]) if line is None else _line_gate(line, code, _counted(line, whose, path), now)
 
 
-def _whose(number: int, whose: str, path: str | None) -> str:
-    match number:
-        case 1:
-            return f"scheduled {'run' if whose else 'runs'} of {whose}"
-        case 2:
-            return f"runs of {whose}" + (f" with its {path}" if path else "")
-        case _:
-            return "runs of its tenant"
+def _counted(line: Line, whose: str, path: str | None) -> str:
+    """`5 of 5 runs of job 'sync'`"""
+    noun = "run" if line.capacity == 1 else "runs"
+    kind = {1: f"scheduled {noun} of {whose}", 3: f"{noun} of its tenant"}.get(line.number, f"{noun} of {whose}")
+    return f"{line.going:,} of {line.capacity:,} {kind}" + (f" with its {path}" if line.number == 2 and path else "")
 
 
 _RAISE: Final = MappingProxyType(
@@ -101,12 +98,12 @@ _RAISE: Final = MappingProxyType(
 )
 
 
-def _line_gate(line: Line, code: Code, whose: str, now: datetime) -> Gate:
+def _line_gate(line: Line, code: Code, counted: str, now: datetime) -> Gate:
     numbers = {"limit": line.capacity, "going": line.going, "ahead": line.ahead}
     if line.seat == _HELD:
-        return passed(code, f"It holds one of {line.capacity:,} seats for {whose}.", numbers=numbers)
+        return passed(code, f"It is one of {counted}.", numbers=numbers)
     since = f", the oldest since {clock_text(line.since, now)}" if line.since is not None else ""
-    says = f"{line.going:,} of {line.capacity:,} {whose} are going{since}. {ahead_text(line.ahead)}"
+    says = f"{counted} {'is' if line.going == 1 else 'are'} going{since}. {ahead_text(line.ahead)}"
     if line.seat == IN_LINE:
         return closed(code, f"Waits for a seat: {says}", _RAISE[code], numbers=numbers, since=line.since)
     return later(code, says, numbers=numbers, since=line.since)
