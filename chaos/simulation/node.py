@@ -25,6 +25,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.explain import Explainer
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
@@ -207,6 +208,7 @@ class ApiNode(Node):
             Keys(database),
             AuditTrail(database),
             Paging(database),
+            Explainer(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from conftest import with_name
+from foliot.domain.gates import COUNTED
 from foliot.domain.misfire import GRACE
 from foliot.kit.postgres import PostgresServer
 from foliot.store.database import Line
@@ -324,3 +325,15 @@ async def test_settling_for_many_reads_what_it_settles(line: Line):
     plan = await explain(line, "forget_for_many", claims, [2] * len(claims))
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") <= 3 * len(runs)
+
+
+async def test_explaining_a_run_reads_no_more_of_a_million_than_it_counts(full: str):
+    line = Line(full, hot=False)
+    try:
+        plan = await explain(line, "explain_run", 1, RUNS // 2, COUNTED + 1)
+    finally:
+        await line.close()
+    assert plan.whole_scans() <= {"claim"}
+    assert plan.indexes("ready") == {"ready_order"}
+    assert COUNTED < plan.rows_read("ready") < COUNTED + 10
+    assert plan.rows_read("run") < 10

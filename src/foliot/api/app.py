@@ -18,6 +18,7 @@ from foliot.api import (
     audit,
     calendars,
     dead_letters,
+    explain,
     fleet,
     jobs,
     keys,
@@ -41,6 +42,7 @@ from foliot.services.health import Health
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *ledger.OPERATIONS,
+    *explain.OPERATIONS,
     *jobs.OPERATIONS,
     *operations.OPERATIONS,
     *dead_letters.OPERATIONS,

@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.explain import explain_job
 from foliot.cli.ledger import occurrences
 from foliot.cli.operations import backfill
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
@@ -35,6 +36,7 @@ def job() -> None:
 
 
 job.add_command(backfill)
+job.add_command(explain_job)
 
 
 def payload_option(text: str | None) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.explain import explain_run
 from foliot.cli.graphs import graph
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.sdk.client import Foliot
@@ -34,6 +35,7 @@ def run() -> None:
 
 
 run.add_command(graph)
+run.add_command(explain_run)
 
 
 @run.command("list")
