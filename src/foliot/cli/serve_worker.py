@@ -133,7 +133,7 @@ async def _declare(app: Worker, stop: asyncio.Event, url: str | None = None) -> 
             async with AsyncFoliot(url) as client:
                 for task in scheduled:
                     job = await client.put_job(task.key, task.name, task.name, **task.fields)
-                    log.info("declared", job=job.id, function=task.name, next_run=job.next_run_at)
+                    log.info("declared", job=job.id, function=task.name, next_run=job.values["nextRunAt"])
         except NotConfigured as error:
             log.warning("the schedules of functions cannot be declared", error=str(error))
         except ApiError as error:
