@@ -58,8 +58,8 @@ def test_what_would_be_answered_the_same_again_is_not_sent_again(status: int):
         Tries(Request("GET", "/v1/jobs"), Patience()).pause_after(ApiError(status, "no"))
 
 
-def test_what_is_told_only_once_is_sent_again_only_if_it_cannot_have_been_done():
-    once = Request("POST", "/v1/keys", once=True)
+def test_a_change_of_one_version_is_sent_again_only_if_it_cannot_have_been_made():
+    once = Request("PATCH", "/v1/jobs/x", version=3)
     for error in (Unreachable("lost"), ApiError(503, "later")):
         with pytest.raises(ApiError):
             Tries(once, Patience()).pause_after(error)
@@ -203,5 +203,5 @@ def test_a_forked_process_opens_connections_of_its_own(monkeypatch: pytest.Monke
 
 def test_nobody_there_is_told_after_some_tries():
     with deaf_port() as port, pytest.raises(Unreachable) as caught:
-        Foliot(f"http://127.0.0.1:{port}", KEY, timeout=0.2).create_key("x")
+        Foliot(f"http://127.0.0.1:{port}", KEY, timeout=0.2).change_job("x", if_version=3, name="y")
     assert not caught.value.was_sent

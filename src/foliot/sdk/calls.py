@@ -38,10 +38,14 @@ def put_job(key: str, name: str, handler: Handler, fields: Mapping[str, Any]) ->
     return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **_limited(fields)}))
 
 
-def change_job(job: str, fields: Mapping[str, Any]) -> Request:
+def change_job(job: str, fields: Mapping[str, Any], version: int | None = None) -> Request:
     """Here None is sent: it takes a field away."""
     changes = {camel(name): _plain(name, value) for name, value in _limited(fields).items()}
-    return Request("PATCH", path("jobs", job), _encode(changes))
+    return Request("PATCH", path("jobs", job), _encode(changes), version=version)
+
+
+def delete_job(job: str, version: int | None, *, purge: bool) -> Request:
+    return Request("DELETE", path("jobs", job, purge="true" if purge else None), version=version)
 
 
 def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: Mapping[str, Any]) -> Request:
@@ -77,15 +81,15 @@ def hold_queue(queue: str, verb: str) -> Request:
 
 
 def create_tenant(name: str, first_key: dict[str, Any]) -> Request:
-    return Request("POST", path("tenants"), _body({"name": name, **first_key}), once=True)
+    return Request("POST", path("tenants"), _body({"name": name, **first_key}))
 
 
 def create_key(name: str, fields: Mapping[str, Any]) -> Request:
-    return Request("POST", path("keys"), _body({"name": name, **fields}), once=True)
+    return Request("POST", path("keys"), _body({"name": name, **fields}))
 
 
 def rotate_key(key: str, fields: Mapping[str, Any]) -> Request:
-    return Request("POST", path("keys", key, verb=":rotate"), _body(fields), once=True)
+    return Request("POST", path("keys", key, verb=":rotate"), _body(fields))
 
 
 def revoke_key(key: str) -> Request:

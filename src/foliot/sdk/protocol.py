@@ -25,12 +25,17 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | None = None
     key: str | None = None
     """The idempotency key: the same for every time that it is sent."""
-    once: bool = False
-    """Whether doing it twice would be one too many, key or no key: what it made is told only once."""
+    version: int | None = None
+    """Of what is to be changed: refused (412) if it is at another one."""
 
     @property
     def is_change(self) -> bool:
         return self.method != "GET"
+
+    @property
+    def once(self) -> bool:
+        """Whether sending it twice would tell another story: what was changed is at another version afterwards."""
+        return self.version is not None
 
     def headers(self, access: Access) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {access.key}", "Accept": "application/json", "User-Agent": USER_AGENT}
@@ -38,6 +43,8 @@ class Request(msgspec.Struct, frozen=True):
             headers["Content-Type"] = "application/json"
         if self.key is not None:
             headers["Idempotency-Key"] = check_key(self.key)
+        if self.version is not None:
+            headers["If-Match"] = f'"{self.version:d}"'
         return headers
 
 

@@ -29,7 +29,7 @@ class Tries:
     """The tries of one call. A change gets an idempotency key, the same for each of them, so that it is made once."""
 
     def __init__(self, request: Request, patience: Patience, clock: Steady = steady, chance: Chance = _FAIR) -> None:
-        needs_key = request.is_change and not request.once and request.key is None
+        needs_key = request.is_change and request.key is None
         self.request = msgspec.structs.replace(request, key=uuid.uuid4().hex) if needs_key else request
         self._max_retries = patience.max_retries
         self._clock = clock

@@ -33,9 +33,9 @@ class AsyncJobCalls(AsyncConnection):
     async def list_jobs(self, **query: Any) -> AsyncItems[Job]:
         return await self._page(Job, "jobs", **query)
 
-    async def change_job(self, job: str, **fields: Unpack[JobChanges]) -> Job:
-        """Change these fields; None takes one away."""
-        return Job(await self.request(calls.change_job(job, fields)))
+    async def change_job(self, job: str, *, if_version: int | None = None, **fields: Unpack[JobChanges]) -> Job:
+        """Change these fields; None takes one away. With `if_version`, only if that is the job's version still."""
+        return Job(await self.request(calls.change_job(job, fields, if_version)))
 
     async def pause_job(self, job: str) -> Job:
         return Job(await self.request(calls.operate(job, "pause")))
@@ -45,6 +45,10 @@ class AsyncJobCalls(AsyncConnection):
 
     async def cancel_job(self, job: str) -> Job:
         return Job(await self.request(calls.operate(job, "cancel")))
+
+    async def delete_job(self, job: str, *, purge: bool = False, if_version: int | None = None) -> Job:
+        """Cancel a job; with `purge`, also erase it with its history, once nothing of it goes on any more."""
+        return Job(await self.request(calls.delete_job(job, if_version, purge=purge)))
 
     async def run_job(
         self,

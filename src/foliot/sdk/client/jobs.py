@@ -34,9 +34,9 @@ class JobCalls(Connection):
     def list_jobs(self, **query: Any) -> Items[Job]:
         return self._page(Job, "jobs", **query)
 
-    def change_job(self, job: str, **fields: Unpack[JobChanges]) -> Job:
-        """Change these fields; None takes one away."""
-        return Job(self.request(calls.change_job(job, fields)))
+    def change_job(self, job: str, *, if_version: int | None = None, **fields: Unpack[JobChanges]) -> Job:
+        """Change these fields; None takes one away. With `if_version`, only if that is the job's version still."""
+        return Job(self.request(calls.change_job(job, fields, if_version)))
 
     def pause_job(self, job: str) -> Job:
         return Job(self.request(calls.operate(job, "pause")))
@@ -46,6 +46,10 @@ class JobCalls(Connection):
 
     def cancel_job(self, job: str) -> Job:
         return Job(self.request(calls.operate(job, "cancel")))
+
+    def delete_job(self, job: str, *, purge: bool = False, if_version: int | None = None) -> Job:
+        """Cancel a job; with `purge`, also erase it with its history, once nothing of it goes on any more."""
+        return Job(self.request(calls.delete_job(job, if_version, purge=purge)))
 
     def run_job(
         self,
