@@ -7,7 +7,7 @@ import click
 from foliot.cli.operations import follow
 from foliot.cli.output import Column, as_json, record, say, table, wants_json
 from foliot.sdk.client import Foliot
-from foliot.sdk.records import Operation
+from foliot.sdk.client.lasting import Operation
 
 _COLUMNS: Final = (
     Column("runId", "RUN"),

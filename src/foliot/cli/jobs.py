@@ -197,7 +197,7 @@ def create(name: str, handler: str, arguments: tuple[str, ...], json: bool, **va
     if json:
         as_json(made.values)
     else:
-        following = made.next_run_at
+        following = made.values["nextRunAt"]
         say(f"created {made.id} ({made.schedule_type})" + (f", next run {instant(following)} UTC" if following else ""))
         if made.schedule_type == "on_demand":
             say(f"run it with: foliot job run {made.id}")
@@ -268,7 +268,7 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
     started = Foliot().run_job(job_id, **_fields({"payload": payload, "priority": priority}))
     if wait:
         try:
-            started.wait(timeout)
+            started.wait(timeout, check=False)
         except TimeoutError as error:
             raise FoliotError(str(error), f"look again with: foliot run get {started.id}") from None
     if json:
