@@ -14,7 +14,7 @@ import structlog
 
 from foliot.cli.shell import Stopped
 from foliot.domain.egress import USUAL, Egress
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit.chance import fair
 from foliot.kit.objects import ObjectsError, open_objects
 from foliot.kit.postgres import PostgresError, PostgresServer
@@ -37,6 +37,10 @@ class CannotStart(FoliotError):  # noqa: N818 - reads aloud
     """A process lacks what it needs."""
 
 
+class NoDatabase(CannotStart, Unavailable):
+    """No database is known here."""
+
+
 def dsn_of(settings: Settings) -> str:
     """FOLIOT_DATABASE_URL, or the database of the `foliot up` that runs in FOLIOT_HOME."""
     if settings.database_url is not None:
@@ -45,7 +49,7 @@ def dsn_of(settings: Settings) -> str:
         return PostgresServer(settings.home).dsn
     except PostgresError as error:
         hint = "set FOLIOT_DATABASE_URL, or start `foliot up` in this folder"
-        raise CannotStart(f"no database is known here: {error}", hint) from None
+        raise NoDatabase(f"no database is known here: {error}", hint) from None
 
 
 def egress_of(settings: Settings) -> Egress:

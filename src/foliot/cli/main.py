@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from foliot import __version__
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 
 COMMANDS: Final = {
@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "calendar": "foliot.cli.calendars:calendar",
     "queue": "foliot.cli.queues:queue",
     "audit": "foliot.cli.audit:audit",
+    "apply": "foliot.cli.apply:apply",
 }
 
 
@@ -46,20 +47,18 @@ class _Lazy(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
+        from foliot.cli.failing import Failed, unexpected
+
         try:
             return super().invoke(ctx)
         except FoliotError as error:
             raise Failed(error) from None
-
-
-class Failed(click.ClickException):
-    """What went wrong, and below it what to do next."""
-
-    def __init__(self, error: FoliotError) -> None:
-        message = f"{error.field}: {error.message}" if isinstance(error, InvalidField) else error.message
-        errors = getattr(error, "errors", [])
-        hints = [each.hint for each in errors if each.hint] or ([error.hint] if error.hint else [])
-        super().__init__("\n".join([message, *(f"  → {hint}" for hint in hints)]))
+        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+            raise  # click says it, and knows what a closed pipe is
+        except Exception as error:
+            if ctx.obj is not None and ctx.obj.log_level == "debug":
+                raise
+            raise Failed(unexpected(error)) from None
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -11,7 +11,7 @@ import click
 
 from foliot.cli.output import as_json, say, wants_json
 from foliot.domain.audit import NOBODY
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit.settings import Settings
 from foliot.store.audit import DOING, Deed
 from foliot.store.database import Database
@@ -55,7 +55,7 @@ def _explained() -> Iterator[None]:
         raise
     except Exception as error:
         what = str(error) or type(error).__name__
-        raise FoliotError(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
+        raise Unavailable(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
 
 
 @click.command()

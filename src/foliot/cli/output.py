@@ -3,7 +3,8 @@
 import re
 import shutil
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 import click
@@ -36,6 +37,15 @@ class Column(NamedTuple):
 def wants_json(command: Command) -> Command:
     """Give a command the option that every one has."""
     return click.option("--json", is_flag=True, help="Print JSON.")(command)
+
+
+@contextmanager
+def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal while long work goes on; nothing where nobody watches. Gives what moves it on."""
+    stderr = click.get_text_stream("stderr")
+    hidden = not stderr.isatty()
+    with click.progressbar(length=length, label=label, show_pos=True, file=stderr, hidden=hidden) as bar:
+        yield bar.update
 
 
 def say(text: str) -> None:

@@ -86,6 +86,10 @@ class AsyncFoliot:
     async def get_job(self, job: str) -> Job:
         return Job(await self.request(calls.get("jobs", job)))
 
+    async def get_job_by_key(self, key: str) -> Job:
+        """The job of this key that is not cancelled."""
+        return Job(await self.request(calls.get("jobs", "by-key", key)))
+
     async def list_jobs(self, **query: Any) -> Items[Job]:
         page = await self.request(calls.get("jobs", **query))
         return Items(map(Job, page["items"]), page["nextCursor"])

@@ -71,6 +71,10 @@ class Foliot:
     def get_job(self, job: str) -> Job:
         return Job(self.request(calls.get("jobs", job)))
 
+    def get_job_by_key(self, key: str) -> Job:
+        """The job of this key that is not cancelled."""
+        return Job(self.request(calls.get("jobs", "by-key", key)))
+
     def list_jobs(self, **query: Any) -> Items[Job]:
         page = self.request(calls.get("jobs", **query))
         return Items(map(Job, page["items"]), page["nextCursor"])
