@@ -138,30 +138,22 @@ async def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(shell: S
 
 
 async def test_a_change_that_is_refused_on_the_way_is_told_with_what_was_done(shell: Shell, folder: Path):
-    await shell(
-        "apply",
-        written(folder, 'owner = "shop"\njobs.once = { handler = "noop", scheduleAt = "2030-01-01T00:00:00Z" }\n'),
-    )
-    (job,) = await shell.json("job", "list")
-    await shell("job", "create", "child", "noop", "--depends-on", job["jobId"])
-    recurring = (
-        'owner = "shop"\njobs.new.handler = "noop"\njobs.once = { handler = "noop", every = 60, overlap = "allow" }\n'
-    )
-    result = await shell.result("apply", written(folder, recurring), "--json")
+    await shell("apply", written(folder, 'owner = "shop"\njobs.first = { handler = "noop", every = 60 }\n'))
+    await shell("job", "create", "by-hand", "noop", "--depends-on", "first")
+    file = written(folder, 'owner = "shop"\njobs.new.handler = "noop"\n')
+    result = await shell.result("apply", file, "--yes", "--json")
     told = json.loads(result.stdout)
-    done = {each["key"]: each["done"] for each in told["items"]}
-    if told["error"] is None:
-        pytest.fail(f"expected the graph to refuse it: {result.output}")
     assert result.exit_code == Code.FAILED
-    assert done == {"new": True, "once": False}
-    assert "job once: " in told["error"]
-    assert "(1 of 2 changes were made)" in result.stderr
+    assert {each["key"]: each["done"] for each in told["items"]} == {"new": True, "first": False}
+    assert told["error"] == "job first: other jobs depend on it: 'by-hand' (1 of 2 changes were made)"
+    assert "  → cancel those first, or change their dependsOn" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("jobs.yaml", "jobs: {}", "YAML is not read here\n  → write TOML or JSON, or pipe it: yq -o=json . jobs.yaml"),
+        ("jobs.yaml", "jobs: {", "jobs.yaml: while parsing a flow node"),
+        ("jobs.yaml", "jobs: [1]", "jobs.yaml: Expected `object`, got `array` - at `$.jobs`"),
         ("jobs.toml", "owner = ", "jobs.toml: Invalid value"),
         ("jobs.toml", 'owner = "a b"', "'a b' is not an owner's name"),
         ("jobs.json", '{"job": {}}', "jobs.json: Object contains unknown field `job`"),
@@ -171,6 +163,17 @@ async def test_a_change_that_is_refused_on_the_way_is_told_with_what_was_done(sh
 async def test_files_that_cannot_be_read_are_told_by_name(lost: Shell, folder: Path, name: str, text: str, said: str):
     assert said in await lost("apply", written(folder, text, name), code=1)
     assert "none.toml cannot be read: No such file" in await lost("apply", "none.toml", code=1)
+
+
+async def test_toml_yaml_and_json_say_the_same(shell: Shell, folder: Path):
+    texts = {
+        "a.toml": 'owner = "x"\n[jobs.a]\nhandler = "f"\nscheduleAt = 2030-01-01T01:00:00+01:00\n',
+        "a.yaml": "owner: x\njobs: {a: {handler: f, scheduleAt: 2030-01-01T01:00:00+01:00}}\n",
+        "a.json": '{"owner": "x", "jobs": {"a": {"handler": "f", "scheduleAt": "2030-01-01T00:00:00Z"}}}',
+    }
+    await shell("apply", written(folder, texts["a.toml"], "a.toml"))
+    for name, text in texts.items():
+        assert await shell("apply", written(folder, text, name)) == "nothing to do: 1 as declared\n"
 
 
 async def test_a_key_declared_in_two_files_is_refused(lost: Shell, folder: Path):

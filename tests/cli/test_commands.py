@@ -13,8 +13,10 @@ import click
 import pytest
 
 from cli.conftest import Shell
+from foliot.cli.codes import Code
 from foliot.cli.commands import read_policy
 from foliot.cli.compose import CannotStart
+from foliot.cli.examples import EXAMPLES
 from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
 from foliot.kit.tasks import background
@@ -49,6 +51,8 @@ async def test_every_command_explains_itself(lost: Shell, path: tuple[str, ...])
     assert "Usage: " in said
     command = EVERY[path]
     assert command.help
+    if not isinstance(command, click.Group):
+        assert EXAMPLES.get(" ".join(path), "no example in foliot.cli.examples") in said
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{' '.join(path)} {parameter.opts[0]} has no help"
@@ -93,7 +97,7 @@ async def test_help_comes_without_asking_and_mistakes_are_pointed_at(lost: Shell
     ],
 )
 async def test_where_nothing_is_configured_every_command_says_what_to_do(lost: Shell, words: tuple[str, ...]):
-    said = await lost(*words, code=1)
+    said = await lost(*words, code=Code.UNREACHABLE)
     assert said == (
         "Error: no Foliot was found from here\n"
         "  → start one with `foliot up` in this folder, or set FOLIOT_URL and FOLIOT_KEY\n"
@@ -109,7 +113,7 @@ async def test_what_foliot_up_left_in_the_folder_is_found(lost: Shell, folder: P
 async def test_nobody_at_the_address_is_said_with_a_hint(lost: Shell):
     with deaf_port() as port:
         url = f"http://127.0.0.1:{port}"
-        said = await lost("job", "list", code=1, FOLIOT_URL=url, FOLIOT_KEY="key")
+        said = await lost("job", "list", code=Code.UNREACHABLE, FOLIOT_URL=url, FOLIOT_KEY="key")
     assert said == f"Error: {url} cannot be reached: Connection refused\n  → is `foliot up` running?\n"
 
 
@@ -168,14 +172,14 @@ async def test_the_schema_is_brought_up_to_date_and_asked_for(lost: Shell, empty
 
 @pytest.mark.parametrize("words", [("migrate",), ("tenant", "create", "x")])
 async def test_a_database_that_is_not_there_is_said_in_words(lost: Shell, words: tuple[str, ...], dsn: str):
-    said = await lost(*words, code=1, FOLIOT_DATABASE_URL="postgresql://x:secret@127.0.0.1:1/none")
+    said = await lost(*words, code=Code.UNREACHABLE, FOLIOT_DATABASE_URL="postgresql://x:secret@127.0.0.1:1/none")
     assert said.startswith("Error: the database cannot be ")
     assert "\n  → " in said
     assert "secret" not in said
-    said = await lost(*words, code=1)
+    said = await lost(*words, code=Code.UNREACHABLE)
     assert "  → set FOLIOT_DATABASE_URL, or start `foliot up` in this folder" in said
     missing = dsn.replace("/test_", "/missing_")
-    assert "does not exist" in await lost(*words, code=1, FOLIOT_DATABASE_URL=missing)
+    assert "does not exist" in await lost(*words, code=Code.UNREACHABLE, FOLIOT_DATABASE_URL=missing)
 
 
 async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Path):

@@ -34,14 +34,10 @@ _WIDEST: Final = 60
 def apply(
     files: tuple[str, ...], owner: str | None, dry_run: bool, yes: bool, keep: bool, adopt: bool, json: bool
 ) -> None:
-    """Make jobs and calendars what FILEs of TOML or JSON declare; `-` reads standard input.
+    """Make jobs and calendars what FILEs of TOML, YAML or JSON declare; `-` reads standard input.
 
     Shows what changes, field by field, and checks all of it before the first change. Jobs that the same owner applied
     before and that are in none of the files any more are deleted, after asking; those of others never are.
-
-    \b
-    Example:
-      foliot apply jobs.toml --dry-run
     """
     declared = read_files(files, owner)
     client = Foliot()
@@ -118,8 +114,7 @@ def _create(client: Foliot, new: Sequence[Step]) -> None:
 
 
 def _written(step: Step) -> dict[str, Any]:
-    assert step.form is not None
-    return step.form.written
+    return {} if step.form is None else step.form.written
 
 
 def _show(steps: Sequence[Step]) -> None:

@@ -1,4 +1,4 @@
-"""Jobs as code: what files of TOML or JSON declare, read and checked before anything is asked or written."""
+"""Jobs as code: what files of TOML, YAML or JSON declare, read and checked before anything is asked or written."""
 
 import re
 import tomllib
@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 import msgspec
+import yaml
 
 from foliot.cli.apply_forms import OWNER, Form, calendar_form, job_form, needs
 from foliot.domain.errors import FoliotError, InvalidField
@@ -79,19 +80,18 @@ def _read(file: str) -> _File:
         raise FoliotError(f"{file} is not UTF-8", "encode it as UTF-8 first") from None
     try:
         return msgspec.convert(_decoded(file, text), _File)
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
-        hint = "an owner, [jobs.KEY] and [calendars.NAME]: docs/guides/jobs-as-code.md shows one"
-        raise FoliotError(f"{file}: {error}", hint) from None
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, msgspec.DecodeError) as error:
+        hint = "it has an owner, jobs by key and calendars by name: docs/guides/jobs-as-code.md shows one"
+        raise FoliotError(f"{file}: {' '.join(str(error).split())}", hint) from None
 
 
 def _decoded(file: str, text: str) -> Any:
-    """By the name's ending; what comes through a pipe (`-`) is JSON if it begins like it."""
+    """By the name's ending; what comes through a pipe (`-`) is JSON if it begins like it, else TOML."""
     match PurePath(file).suffix.lower():
         case ".json":
             return msgspec.json.decode(text)
         case ".yaml" | ".yml":
-            hint = f"write TOML or JSON, or pipe it: yq -o=json . {file} | foliot apply -"
-            raise FoliotError(f"{file}: YAML is not read here", hint)
+            return _plain(yaml.safe_load(text))
         case "" if text.lstrip().startswith("{"):
             return msgspec.json.decode(text)
         case _:
@@ -99,10 +99,10 @@ def _decoded(file: str, text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """TOML has dates and times of its own; on the wire they are text."""
+    """TOML and YAML have dates and times of their own; on the wire they are text."""
     match value:
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {str(name): _plain(each) for name, each in value.items()}
         case list():
             return [_plain(each) for each in value]
         case datetime() if value.tzinfo is not None:

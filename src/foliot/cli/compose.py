@@ -12,9 +12,10 @@ from typing import Final
 
 import structlog
 
+from foliot.cli.failing import NoDatabase
 from foliot.cli.shell import Stopped
 from foliot.domain.egress import USUAL, Egress
-from foliot.domain.errors import FoliotError, Unavailable
+from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
 from foliot.kit.objects import ObjectsError, open_objects
 from foliot.kit.postgres import PostgresError, PostgresServer
@@ -35,10 +36,6 @@ API_SOCKET: Final = "FOLIOT_API_FD"
 
 class CannotStart(FoliotError):  # noqa: N818 - reads aloud
     """A process lacks what it needs."""
-
-
-class NoDatabase(CannotStart, Unavailable):
-    """No database is known here."""
 
 
 def dsn_of(settings: Settings) -> str:

@@ -5,13 +5,17 @@ import os
 import click
 
 from foliot.cli.codes import Code
-from foliot.domain.errors import FoliotError, InvalidField, Unavailable
+from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit.settings import Settings, client_file
 from foliot.sdk.protocol import ApiError, NotConfigured
 
 _UNAUTHORISED = 401
 _AWAY = frozenset({0, 502, 503, 504})
 """Statuses of answers that are none: nobody is there, or somebody between us and Foliot says so."""
+
+
+class NoDatabase(FoliotError):  # noqa: N818 - reads aloud
+    """No database is known here, or it does not answer."""
 
 
 class Failed(click.ClickException):
@@ -30,7 +34,7 @@ class Failed(click.ClickException):
 def code_of(error: FoliotError) -> Code:
     if isinstance(error, ApiError):
         return Code.UNREACHABLE if error.status in _AWAY else Code.FAILED
-    return Code.UNREACHABLE if isinstance(error, NotConfigured | Unavailable) else Code.FAILED
+    return Code.UNREACHABLE if isinstance(error, NotConfigured | NoDatabase) else Code.FAILED
 
 
 def unexpected(error: Exception) -> FoliotError:

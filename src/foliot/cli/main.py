@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from foliot import __version__
+from foliot.cli.examples import with_examples
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 
@@ -30,6 +31,8 @@ COMMANDS: Final = {
     "queue": "foliot.cli.queues:queue",
     "audit": "foliot.cli.audit:audit",
     "apply": "foliot.cli.apply:apply",
+    "top": "foliot.cli.top:top",
+    "completion": "foliot.cli.completion:completion",
 }
 
 
@@ -44,7 +47,7 @@ class _Lazy(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         found: click.Command = getattr(importlib.import_module(module), name)
-        return found
+        return with_examples(cmd_name, found)
 
     def invoke(self, ctx: click.Context) -> Any:
         from foliot.cli.failing import Failed, unexpected

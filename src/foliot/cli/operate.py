@@ -4,14 +4,16 @@ import asyncio
 import getpass
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
+from foliot.cli.failing import NoDatabase
 from foliot.cli.output import as_json, say, wants_json
 from foliot.domain.audit import NOBODY
-from foliot.domain.errors import FoliotError, Unavailable
+from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 from foliot.store.audit import DOING, Deed
 from foliot.store.database import Database
@@ -55,7 +57,7 @@ def _explained() -> Iterator[None]:
         raise
     except Exception as error:
         what = str(error) or type(error).__name__
-        raise Unavailable(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
+        raise NoDatabase(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
 
 
 @click.command()
@@ -71,11 +73,17 @@ def migrate(settings: Settings, contract: bool, json: bool) -> None:
     from foliot.store import migrate as migrations
 
     with _explained():
-        applied = asyncio.run(migrations.migrate(dsn_of(settings), contract=contract))
+        applied = asyncio.run(migrations.migrate(dsn_of(settings), contract=contract, tell=_tell))
     if json:
         as_json({"applied": applied})
     else:
         say("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
+
+
+def _tell(name: str, number: int, count: int) -> None:
+    """Which migration is under way, for whoever watches: with a large database one may take its time."""
+    if sys.stderr.isatty():
+        click.echo(f"{number}/{count} {name} …", err=True)
 
 
 @click.command()

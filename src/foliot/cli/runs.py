@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from foliot.cli.graphs import graph
+from foliot.cli.naming import JOB, run_argument
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 
@@ -38,7 +39,7 @@ run.add_command(graph)
 
 @run.command("list")
 @click.option("--status", help="pending, running, completed, failed, cancelled, skipped or missed.")
-@click.option("--job", metavar="JOB", help="Only runs of this job.")
+@click.option("--job", metavar="JOB", type=JOB, help="Only runs of this job.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_runs(json: bool, **query: Any) -> None:
@@ -55,7 +56,7 @@ def list_runs(json: bool, **query: Any) -> None:
 
 
 @run.command("get")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def get(run_id: str, json: bool) -> None:
     """Show a run and its attempts."""
@@ -87,7 +88,7 @@ def _progress(said: dict[str, Any] | None) -> str | None:
 
 
 @run.command("retry")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def retry(run_id: str, json: bool) -> None:
     """Let a run that has used its attempts go on."""
@@ -99,7 +100,7 @@ def retry(run_id: str, json: bool) -> None:
 
 
 @run.command("cancel")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def cancel(run_id: str, json: bool) -> None:
     """End a run: at once if it waits, soon if a worker has it. It is not tried again."""
