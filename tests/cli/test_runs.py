@@ -44,7 +44,7 @@ async def test_runs_of_one_job_are_found(shell: Shell):
 async def test_mistakes_are_said_in_words(shell: Shell):
     assert "there is no such run" in await shell("run", "get", "run_0000000000000", code=1)
     assert "→ " in await shell("run", "list", "--status", "nonsense", code=1)
-    assert "job: " in await shell("run", "list", "--job", "nonsense", code=1)
+    assert "there is no job 'nonsense'\n  → name it by" in await shell("run", "list", "--job", "nonsense", code=1)
 
 
 async def test_a_graph_is_drawn_with_what_failed_and_what_waits_for_it(

@@ -187,7 +187,9 @@ def _ordered(jobs: Mapping[str, Form], faults: list[InvalidField]) -> list[str]:
         named = " → ".join(reversed(error.args[1]))
         faults.append(InvalidField("jobs", f"wait for each other for ever: {named}", "take one dependsOn out"))
         return []
-    places, order, ready = {key: place for place, key in enumerate(jobs)}, [], []
+    places = {key: place for place, key in enumerate(jobs)}
+    order: list[str] = []
+    ready: list[tuple[int, str]] = []
     while sorter.is_active():
         for key in sorter.get_ready():
             heappush(ready, (places[key], key))

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from foliot import __version__
+from foliot.cli.contents import list_commands
 from foliot.cli.examples import with_examples
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
@@ -50,18 +51,23 @@ class _Lazy(click.Group):
         return with_examples(cmd_name, found)
 
     def invoke(self, ctx: click.Context) -> Any:
-        from foliot.cli.failing import Failed, unexpected
-
         try:
             return super().invoke(ctx)
         except FoliotError as error:
+            from foliot.cli.failing import Failed
+
             raise Failed(error) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
             raise  # click says it, and knows what a closed pipe is
         except Exception as error:
             if ctx.obj is not None and ctx.obj.log_level == "debug":
                 raise
+            from foliot.cli.failing import Failed, unexpected
+
             raise Failed(unexpected(error)) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        list_commands(self, ctx, formatter)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -6,18 +6,21 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
+from foliot.sdk.protocol import ApiError
 
 PATIENCE: Final = 1.0
 """Seconds that a shell waits for names; nobody who types waits longer."""
 _MOST: Final = 200
+_MISSING: Final = 404
 
 Offer = tuple[str, str | None]
 """A word, and what it stands for: some shells show it beside."""
 Ask = Callable[[Foliot], Iterable[Offer]]
 
 
-class Name(click.ParamType):
+class Name(click.ParamType[str]):
     """Text whose completions the API knows. Where it does not answer in time, there are none, and no noise."""
 
     name = "text"
@@ -37,8 +40,15 @@ class JobName(Name):
     """A job by its id, or by its key: what does not look like an id is asked for."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002 - as above
-        is_id = value.startswith("job_")
-        return value if is_id or (ctx is not None and ctx.resilient_parsing) else Foliot().get_job_by_key(value).id
+        if value.startswith("job_") or (ctx is not None and ctx.resilient_parsing):
+            return value
+        try:
+            return Foliot().get_job_by_key(value).id
+        except ApiError as error:
+            if error.status != _MISSING:
+                raise
+            hint = "name it by its id or its key: `foliot job list` and `foliot job get` show them"
+            raise FoliotError(f"there is no job {value!r}", hint) from None
 
 
 def _jobs(client: Foliot) -> Iterable[Offer]:

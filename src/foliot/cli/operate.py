@@ -13,10 +13,10 @@ import click
 from foliot.cli.failing import NoDatabase
 from foliot.cli.output import as_json, say, wants_json
 from foliot.domain.audit import NOBODY
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit.settings import Settings
 from foliot.store.audit import DOING, Deed
-from foliot.store.database import Database
+from foliot.store.database import Database, Refused
 
 
 def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]]) -> None:
@@ -27,7 +27,10 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
     async def run() -> None:
         DOING.set(_deed())
         with _explained():
-            database = await Database.open(dsn_of(settings), size=2)
+            try:
+                database = await Database.open(dsn_of(settings), size=2)
+            except (Unavailable, Refused) as error:
+                raise NoDatabase(error.message, error.hint) from None
         try:
             with _explained():
                 await Health(database).check()
