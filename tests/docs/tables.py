@@ -113,7 +113,7 @@ def _spelling(option: click.Option, context: click.Context) -> str:
     value = "" if option.is_flag else " " + option.make_metavar(context)
     if isinstance(option.type, click.IntRange | click.FloatRange):
         value = " N"
-    return ", ".join(option.opts) + value.replace("|", " or ")
+    return "`, `".join(option.opts) + value.replace("|", " or ")
 
 
 def _explained(option: click.Option) -> str:

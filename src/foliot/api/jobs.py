@@ -240,15 +240,6 @@ OPERATIONS = (
         result=Page[JobView],
     ),
     Operation(
-        name="getJobByKey",
-        method="GET",
-        path="/v1/jobs/by-key/{key}",
-        scope="jobs:read",
-        summary="Read the job of this key; a cancelled one has no key any more",
-        handler=get_job_by_key,
-        result=JobView,
-    ),
-    Operation(
         name="putJobByKey",
         method="PUT",
         path="/v1/jobs/by-key/{key}",
@@ -256,6 +247,15 @@ OPERATIONS = (
         summary="Create the job of this key, or replace its definition",
         handler=put_job,
         body=JobBody,
+        result=JobView,
+    ),
+    Operation(
+        name="getJobByKey",
+        method="GET",
+        path="/v1/jobs/by-key/{key}",
+        scope="jobs:read",
+        summary="Read the job of this key; a cancelled one has no key any more",
+        handler=get_job_by_key,
         result=JobView,
     ),
     Operation(

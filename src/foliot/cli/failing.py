@@ -28,7 +28,7 @@ class Failed(click.ClickException):
         if isinstance(error, ApiError) and error.status == _UNAUTHORISED:
             hints = [f"the key was that of {_key_source()}: set FOLIOT_KEY to one that is valid", *hints]
         super().__init__("\n".join([message, *(f"  → {hint}" for hint in dict.fromkeys(hints))]))
-        self.exit_code = code_of(error)  # type: ignore[misc] - click reads it from the instance
+        self.exit_code = code_of(error)  # type: ignore[misc]  # click reads it from the instance
 
 
 def code_of(error: FoliotError) -> Code:

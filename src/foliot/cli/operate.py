@@ -16,7 +16,8 @@ from foliot.domain.audit import NOBODY
 from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit.settings import Settings
 from foliot.store.audit import DOING, Deed
-from foliot.store.database import Database, Refused
+from foliot.store.database import Database
+from foliot.store.recovery import Refused
 
 
 def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]]) -> None:
