@@ -122,6 +122,9 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
             started.wait(timeout)
         except TimeoutError as error:
             raise FoliotError(str(error), f"look again with: foliot run get {started.id}") from None
+        except KeyboardInterrupt:
+            hint = f"look again with: foliot run get {started.id}, or foliot run cancel {started.id}"
+            raise FoliotError(f"no longer waiting; {started.id} goes on", hint) from None
     if json:
         as_json(started.values)
     else:
