@@ -14,7 +14,7 @@ from cli.test_commands import EVERY, PROCESSES
 from foliot.cli.codes import MEANINGS, Code
 from foliot.cli.failing import code_of
 from foliot.cli.main import COMMANDS, main
-from foliot.sdk.protocol import ApiError
+from foliot.sdk import ApiError
 from kit.launching import deaf_port
 from world import World
 

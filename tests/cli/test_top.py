@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cli.conftest import Shell
 from foliot.cli.top import drawn, screen, watch
-from foliot.sdk.protocol import ApiError
+from foliot.sdk import ApiError
 from world import World
 
 QUEUE = {

@@ -18,8 +18,8 @@ from foliot.cli.apply_forms import (
     needs,
 )
 from foliot.domain.errors import InvalidField
+from foliot.sdk import ApiError
 from foliot.sdk.client import Foliot
-from foliot.sdk.protocol import ApiError
 
 _PAGE: Final = 500
 _MISSING: Final = 404

@@ -7,7 +7,7 @@ import click
 from foliot.cli.codes import Code
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.kit.settings import Settings, client_file
-from foliot.sdk.protocol import ApiError, NotConfigured
+from foliot.sdk import ApiError, NotConfigured
 
 _UNAUTHORISED = 401
 _AWAY = frozenset({0, 502, 503, 504})

@@ -7,8 +7,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from foliot.domain.errors import FoliotError
+from foliot.sdk import ApiError
 from foliot.sdk.client import Foliot
-from foliot.sdk.protocol import ApiError
 
 PATIENCE: Final = 1.0
 """Seconds that a shell waits for names; nobody who types waits longer."""

@@ -13,8 +13,9 @@ import msgspec
 
 from foliot.cli.output import Column, as_json, instant, laid_out, say, terminal_width, wants_json
 from foliot.cli.top_sight import Sight, look
+from foliot.sdk import ApiError
 from foliot.sdk.client import Foliot
-from foliot.sdk.protocol import ApiError, access_or_fail
+from foliot.sdk.protocol import access_or_fail
 
 if TYPE_CHECKING:
     from rich.console import Console

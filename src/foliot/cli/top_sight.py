@@ -8,8 +8,8 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from foliot.kit.settings import Access
+from foliot.sdk import ApiError
 from foliot.sdk.client import Foliot
-from foliot.sdk.protocol import ApiError
 from foliot.wire.codec import rfc3339
 
 _FORBIDDEN: Final = 403
