@@ -91,7 +91,8 @@ async def test_only_what_the_same_owner_applied_before_is_deleted_and_only_when_
 
     said = await shell("apply", less, code=1)  # nobody answers
     assert "- load  job_" in said
-    assert "nothing was changed: 2 jobs would be deleted\n  → --yes does not ask, --keep deletes nothing" in said
+    assert "delete 2 jobs? [y/N]: " in said
+    assert "nothing was changed: nobody said yes\n  → --yes does not ask, --keep deletes nothing" in said
     assert len(await shell.json("job", "list", "--status", "cancelled")) == 0
     assert (await shell("apply", less, "--keep")).endswith("1 updated\n")
     assert (await shell("apply", less, "--yes")).endswith("2 deleted, 1 unchanged\n")

@@ -132,6 +132,11 @@ async def test_a_tenant_is_created_with_a_key_that_works(lost: Shell, world: Wor
     assert "shown only now" in said
 
 
+async def test_the_trail_says_what_was_typed_however_foliot_was_called(lost: Shell, world: World, dsn: str):
+    await lost("tenant", "create", "growth", FOLIOT_DATABASE_URL=dsn)
+    assert await world.value("SELECT count(*) FROM audit WHERE action = 'tenant create'") > 0
+
+
 async def test_a_tenant_is_weighed(lost: Shell, world: World, dsn: str):
     lost.environment["FOLIOT_DATABASE_URL"] = dsn
     assert await lost("tenant", "weight", "acme") == "tenant acme weighs 1\n"

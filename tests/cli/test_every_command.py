@@ -183,7 +183,10 @@ def test_every_exit_code_has_a_meaning():
 async def test_a_key_that_is_not_valid_is_told_with_where_it_came_from(shell: Shell, folder: Path):
     shell.environment["FOLIOT_KEY"] = "fol_0000000000000_nothing"
     said = await shell("job", "list", code=1)
-    assert "  → the key was that of FOLIOT_KEY: set FOLIOT_KEY to one that is valid" in said
+    assert said == (
+        "Error: this call needs a valid key\n"
+        "  → it was that of FOLIOT_KEY; `foliot key create TENANT` makes another, for FOLIOT_KEY\n"
+    )
 
 
 @click.command()

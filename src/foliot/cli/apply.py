@@ -9,7 +9,7 @@ import msgspec
 from foliot.cli.apply_files import read_files
 from foliot.cli.apply_plan import Change, Step, plan
 from foliot.cli.codes import Code
-from foliot.cli.output import as_json, clean, progress, say, wants_json
+from foliot.cli.output import as_json, clean, confirm, progress, say, wants_json
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
 
@@ -65,11 +65,7 @@ def _ask(todo: Sequence[Step], *, yes: bool) -> None:
     if yes or not count:
         return
     jobs = "1 job" if count == 1 else f"{count:,} jobs"
-    try:
-        click.confirm(f"delete {jobs}?", abort=True, err=True)
-    except click.Abort:
-        hint = "--yes does not ask, --keep deletes nothing"
-        raise FoliotError(f"nothing was changed: {jobs} would be deleted", hint) from None
+    confirm(f"delete {jobs}?", instead="--yes does not ask, --keep deletes nothing")
 
 
 def _carry_out(client: Foliot, todo: Sequence[Step]) -> FoliotError | None:

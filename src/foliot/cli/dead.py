@@ -6,7 +6,7 @@ import click
 
 from foliot.cli.naming import DEAD, JOB, QUEUE
 from foliot.cli.operations import follow
-from foliot.cli.output import Column, as_json, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, confirm, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 from foliot.sdk.records import Operation
 
@@ -153,7 +153,10 @@ def _by_filter(deed: str, fields: dict[str, Any], *, json: bool) -> None:
             as_json(planned.values) if json else say(str(planned.message))
             return
         count = planned.progress["total"] - planned.progress["skipped"]
-        click.confirm(f"{deed} {count:,} dead letters?", abort=True, err=True)
+        if not count and not json:
+            say("no such dead letters: nothing to do")
+            return
+        confirm(f"{deed} {count:,} dead letters?", instead="--yes does not ask, --dry-run only says how many there are")
     follow(_sweep(deed, dry_run=False, **fields), wait=wait, json=json)
 
 

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from foliot.domain.errors import FoliotError
@@ -74,14 +73,14 @@ def disk(settings: Settings) -> Finding:
 def trail(settings: Settings) -> Finding:
     """Whether what is sealed is signed too, so that not even the owner of the database can rewrite it unseen."""
     from foliot.cli.compose import notary_of
+    from foliot.cli.home import signing
 
+    settings = signing(settings)
     try:
         notary = notary_of(settings)
     except FoliotError as error:
         return Finding("audit trail", ok=False, detail=error.message, hint=error.hint)
     if notary is not None:
         return Finding("audit trail", ok=True, detail=f"sealed, and signed into {settings.objects}")
-    if Path(settings.home, "audit.key").exists():
-        return Finding("audit trail", ok=True, detail=f"sealed, and signed into {settings.home / 'objects'}")
     hint = "set FOLIOT_OBJECTS and FOLIOT_AUDIT_KEY_FILE where schedulers run"
     return Finding("audit trail", ok=True, detail="sealed; as far as is known here, not signed", hint=hint)

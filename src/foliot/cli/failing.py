@@ -26,7 +26,7 @@ class Failed(click.ClickException):
         errors = getattr(error, "errors", [])
         hints = [each.hint for each in errors if each.hint] or ([error.hint] if error.hint else [])
         if isinstance(error, ApiError) and error.status == _UNAUTHORISED:
-            hints = [f"the key was that of {_key_source()}: set FOLIOT_KEY to one that is valid", *hints]
+            hints = [f"it was that of {_key_source()}; `foliot key create TENANT` makes another, for FOLIOT_KEY"]
         super().__init__("\n".join([message, *(f"  → {hint}" for hint in dict.fromkeys(hints))]))
         self.exit_code = code_of(error)  # type: ignore[misc]  # click reads it from the instance
 

@@ -20,6 +20,7 @@ _COLUMNS = (
     Column("scheduleType", "TYPE"),
     Column("nextRunAt", "NEXT RUN (UTC)"),
     Column("lastStatus", "LAST RUN", optional=True),
+    Column("key", "KEY", shrinks=True, optional=True),
 )
 
 
@@ -49,8 +50,7 @@ def create(name: str, handler: str, arguments: tuple[str, ...], json: bool, **va
     if json:
         as_json(made.values)
     else:
-        following = made.next_run_at
-        say(f"created {made.id} ({made.schedule_type})" + (f", next run {instant(following)} UTC" if following else ""))
+        say(f"created {made.id} ({made.schedule_type})" + _next_run(made.values["nextRunAt"]))
         if made.schedule_type == "on_demand":
             say(f"run it with: foliot job run {made.id}")
 
@@ -129,8 +129,9 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
         as_json(started.values)
     else:
         say(f"{started.id} {started.status}" + ("" if wait else f"; watch it with: foliot run get {started.id}"))
-        if wait and started.error_message:
-            record({"error": started.error_message})
+        told = {"error": started.values.get("errorMessage"), "result": started.values.get("result")} if wait else {}
+        if said := {name: value for name, value in told.items() if value is not None}:
+            record(said)
     if wait and started.status != "completed":
         raise click.exceptions.Exit(1)
 
@@ -140,7 +141,12 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
 @wants_json
 def pause(job_id: str, json: bool) -> None:
     """Hold a job until it is resumed: nothing of it starts from holdsBy on; what runs goes on."""
-    _show(Foliot().pause_job(job_id).values, json=json)
+    paused = Foliot().pause_job(job_id).values
+    if json:
+        as_json(paused)
+    else:
+        say(f"{job_id} is paused; nothing of it starts after {instant(paused['holdsBy'])} UTC, usually at once")
+        say(f"go on with: foliot job resume {job_id}")
 
 
 @job.command("resume")
@@ -148,7 +154,11 @@ def pause(job_id: str, json: bool) -> None:
 @wants_json
 def resume(job_id: str, json: bool) -> None:
     """Let a paused job go on."""
-    _show(Foliot().resume_job(job_id).values, json=json)
+    resumed = Foliot().resume_job(job_id).values
+    if json:
+        as_json(resumed)
+    else:
+        say(f"{job_id} goes on" + _next_run(resumed["nextRunAt"]))
 
 
 @job.command("delete")
@@ -156,7 +166,15 @@ def resume(job_id: str, json: bool) -> None:
 @wants_json
 def delete(job_id: str, json: bool) -> None:
     """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
-    _show(Foliot().cancel_job(job_id).values, json=json)
+    deleted = Foliot().cancel_job(job_id).values
+    if json:
+        as_json(deleted)
+    else:
+        say(f"{job_id} is cancelled; it stays readable with its history: foliot job get {job_id}")
+
+
+def _next_run(at: str | None) -> str:
+    return f", next run {instant(at)} UTC" if at else ""
 
 
 def _show(values: dict[str, Any], *, json: bool) -> None:

@@ -48,8 +48,13 @@ def _deed() -> Deed:
         user = getpass.getuser()
     except (OSError, KeyError):
         user = str(os.getuid())
-    action = click.get_current_context().command_path.partition(" ")[2]
-    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, action)
+    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, _typed(click.get_current_context()))
+
+
+def _typed(context: click.Context) -> str:
+    """The words of the command, however `foliot` itself was called."""
+    above = "" if context.parent is None or context.parent.parent is None else _typed(context.parent) + " "
+    return f"{above}{context.info_name}"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 import msgspec
 
+from foliot.domain.errors import FoliotError
 from foliot.wire.codec import CONTROL
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -63,6 +64,14 @@ def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
         yield bar.update
 
 
+def confirm(question: str, *, instead: str) -> None:
+    """Ask; without a yes, and where nobody can answer, nothing is done."""
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort:
+        raise FoliotError("nothing was changed: nobody said yes", instead) from None
+
+
 def say(text: str) -> None:
     """Print; colours are for terminals, and for nobody who has set NO_COLOR."""
     click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
@@ -86,7 +95,8 @@ def laid_out(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], room:
     cells = {column: [column.heading, *(_cell(row.get(column.field)) for row in rows)] for column in columns}
     widths = _fit({column: max(map(_width, texts)) for column, texts in cells.items()}, room)
     for number, line in enumerate(zip(*(cells[column] for column in widths), strict=True)):
-        shown = [(text, _padded(text, width)) for text, width in zip(line, widths.values(), strict=True)]
+        last = max((place for place, text in enumerate(line) if text), default=0)
+        shown = [(text, _padded(text, width)) for text, width in zip(line, widths.values(), strict=True)][: last + 1]
         shown[-1] = (shown[-1][0], shown[-1][1].rstrip())
         yield _GAP.join(click.style(padded, **_style(text, number)) for text, padded in shown)
 

@@ -66,7 +66,7 @@ def resume(name: str, json: bool) -> None:
 
 
 def _shown(values: dict[str, Any]) -> dict[str, Any]:
-    age = values["oldestAgeSeconds"]
+    age = values["oldestAgeSeconds"] if values["ready"] else None
     return {
         "standing": "paused" if values["pausedAt"] else "open",
         "age": "-" if age is None else f"{age:.0f}s",

@@ -130,7 +130,7 @@ def _queue(values: dict[str, Any]) -> dict[str, Any]:
         **values,
         "standing": "paused" if values["pausedAt"] else "open",
         "rate": f"{values['rate']:.1f}",
-        "age": _age(values["oldestAgeSeconds"]),
+        "age": _age(values["oldestAgeSeconds"] if values["ready"] else None),
         "unserved": ", ".join(values["unserved"]) or "-",
     }
 

@@ -51,7 +51,7 @@ def _totals(
     workers: Sequence[Mapping[str, Any]] | None,
     runs: Sequence[Mapping[str, Any]],
 ) -> Sight:
-    ages = [each["oldestAgeSeconds"] for each in queues or () if each["oldestAgeSeconds"] is not None]
+    ages = [each["oldestAgeSeconds"] or 0 for each in queues or () if each["ready"]]
     sums = {
         total: None if queues is None else sum(each[name] for each in queues)
         for total, name in (("ready", "ready"), ("running", "running"), ("scheduled", "scheduled"), ("rate", "rate"))
