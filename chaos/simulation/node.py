@@ -37,6 +37,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
@@ -203,6 +204,7 @@ class ApiNode(Node):
             Graphs(database, hints.give),
             Keys(database),
             AuditTrail(database),
+            Paging(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

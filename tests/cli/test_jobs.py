@@ -54,6 +54,11 @@ async def test_a_job_is_looked_at_steered_and_ended(shell: Shell):
     ):
         assert (await shell.json("job", verb, job))["status"] == status
         assert said in await shell("job", verb, job)
+    assert "nothing was changed" in await shell("job", "delete", job, "--purge", code=1)
+    assert "erased with its history" in await shell("job", "delete", job, "--purge", "--yes")
+    assert "there is no such job" in await shell("job", "get", job, code=1)
+    job = (await shell.json("job", "create", "report", "noop"))["jobId"]
+    await shell("job", "delete", job)
     said = await shell("job", "resume", job, code=1)
     assert "Error: the job is over\n  → create a new one" in said
 

@@ -22,6 +22,9 @@ async def test_runs_are_listed_and_shown_with_their_attempts(shell: Shell, folio
     assert [run["runId"] for run in runs] == [bad.id, good.id]
     assert [run["runId"] for run in await shell.json("run", "list", "--status", "completed")] == [good.id]
     assert "no such runs" in await shell("run", "list", "--status", "cancelled")
+    for words in (("--state", "dead"), ("--text", "first line"), ("--text", "first", "--since", runs[1]["createdAt"])):
+        assert [run["runId"] for run in await shell.json("run", "list", *words)] == [bad.id]
+    assert await shell.json("run", "list", "--until", "2026-01-01T00:00:00Z") == []
     assert "the newest 1; --limit" in await shell("run", "list", "--limit", "1")
     shown = await shell.json("run", "get", bad.id)
     assert shown["status"] == "failed"

@@ -8,7 +8,7 @@ from foliot.cli.job_options import definition, given, timing_of
 from foliot.cli.ledger import occurrences
 from foliot.cli.naming import job_argument
 from foliot.cli.operations import backfill
-from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, confirm, instant, record, say, table, wants_json
 from foliot.cli.schedules import show
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
@@ -92,9 +92,10 @@ def get(job_id: str, json: bool) -> None:
 @click.option("--handler", help="Another address or function.")
 @click.option("--argv", metavar="WORD", multiple=True, help="A command instead: its program, then each argument.")
 @definition
+@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version (`job get`).")
 @click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
-def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values: Any) -> None:
+def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: tuple[str, ...], **values: Any) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
     if argv and values["handler"] is not None:
         raise click.UsageError("--argv stands beside --handler: a job has one of them")
@@ -104,7 +105,7 @@ def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values
     if dry_run:
         show(Foliot().preview(job_id, **timing_of(fields)), json=json)
         return
-    _show(Foliot().change_job(job_id, **fields).values, json=json)
+    _show(Foliot().change_job(job_id, if_version=if_version, **fields).values, json=json)
 
 
 @job.command("run")
@@ -163,12 +164,18 @@ def resume(job_id: str, json: bool) -> None:
 
 @job.command("delete")
 @job_argument
+@click.option("--purge", is_flag=True, help="Erase it with its history, once nothing of it goes on any more.")
+@click.option("--yes", is_flag=True, help="Do not ask before it is erased.")
 @wants_json
-def delete(job_id: str, json: bool) -> None:
+def delete(job_id: str, purge: bool, yes: bool, json: bool) -> None:
     """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
-    deleted = Foliot().cancel_job(job_id).values
+    if purge and not yes:
+        confirm(f"erase {job_id} and its history for good?", instead="--yes does not ask")
+    deleted = Foliot().delete_job(job_id, purge=purge).values
     if json:
         as_json(deleted)
+    elif purge:
+        say(f"{job_id} is cancelled and erased with its history")
     else:
         say(f"{job_id} is cancelled; it stays readable with its history: foliot job get {job_id}")
 

@@ -39,7 +39,11 @@ run.add_command(graph)
 
 @run.command("list")
 @click.option("--status", help="pending, running, completed, failed, cancelled, skipped or missed.")
+@click.option("--state", help="Finer: scheduled, ready, blocked, running, succeeded, dead, discarded, …")
 @click.option("--job", metavar="JOB", type=JOB, help="Only runs of this job.")
+@click.option("--text", help="Only with this text in handler, address or error.")
+@click.option("--since", metavar="INSTANT", help="Only runs accepted at or after this instant.")
+@click.option("--until", metavar="INSTANT", help="Only runs accepted before this instant.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_runs(json: bool, **query: Any) -> None:

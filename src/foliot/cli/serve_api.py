@@ -28,6 +28,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.hints import Listener
@@ -67,6 +68,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Graphs(own, hints.give),
             Keys(database),
             trail,
+            Paging(database),
             egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))
