@@ -78,6 +78,7 @@ async def _jobs(walk: Walk) -> None:
     job = (await walk("job", "create", "hourly", "noop", "--every", "PT1H", "--key", "team/hourly"))["jobId"]
     assert (await walk("job", "get", "team/hourly"))["jobId"] == job
     await walk("job", "edit", "team/hourly", "--priority", "low")
+    assert [each["version"] for each in await walk("job", "versions", job)] == [2, 1]
     await walk("job", "list")
     await walk("job", "occurrences", job)
     span = ("--since", "2026-01-01T00:00:00Z", "--until", "2026-01-02T00:00:00Z")
@@ -98,6 +99,7 @@ async def _runs(walk: Walk, world: World) -> None:
     run = (await walk("job", "run", "root"))["runId"]
     assert len((await walk("run", "graph", run))["nodes"]) == 2
     await walk("run", "get", run)
+    assert [each["event"] for each in await walk("run", "transitions", run)] == ["accepted"]
     await walk("run", "list", "--job", "root")
     await walk("run", "cancel", run)
     first, second, third = names(*await bury(world, 3))

@@ -75,6 +75,9 @@ async def test_a_job_is_edited_field_by_field(shell: Shell):
     assert "version         5" in await shell("job", "edit", job, "--label", "c=d")
     said = await shell("job", "edit", job, code=2)
     assert "say what to change" in said
+    newest, *_, oldest = (await shell("job", "versions", job)).split("version ")[1:]
+    assert "    labels.a  b → (none)\n    labels.c  (none) → d\n" in newest
+    assert oldest.startswith("1, since 20")
 
 
 async def test_a_job_may_run_a_command(shell: Shell):

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import click
-import msgspec
 
 from foliot.cli.apply_files import read_files
 from foliot.cli.apply_plan import Change, Step, plan
 from foliot.cli.codes import Code
+from foliot.cli.difference import show_fields
 from foliot.cli.output import as_json, clean, confirm, progress, say, wants_json
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
@@ -19,8 +19,6 @@ _PAST: Final = {
     Change.CREATE: "created", Change.UPDATE: "updated", Change.DELETE: "deleted", Change.NONE: "unchanged"
 }  # fmt: skip
 _BATCH: Final = 10_000
-_WIDEST: Final = 60
-"""Characters of a value in a diff."""
 
 
 @click.command("apply")
@@ -123,16 +121,7 @@ def _show(steps: Sequence[Step]) -> None:
         if step.adopted_from is not None:
             note += f"  (taken over from {step.adopted_from or 'nobody'})"
         say(click.style(clean(f"{_SIGNS[step.change]} {what}{note}"), fg=_COLOURS[step.change]))
-        width = max(map(len, step.differs), default=0)
-        for path, (before, after) in step.differs.items():
-            say(clean(f"    {path:<{width}}  {_value(before)} → {_value(after)}"))
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "(none)"
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+        show_fields(step.differs)
 
 
 def _summary(steps: Sequence[Step], *, dry_run: bool) -> str:

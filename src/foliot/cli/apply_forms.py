@@ -85,7 +85,12 @@ def follows(form: Form) -> str | None:
 
 def differences(before: Form, after: Form) -> dict[str, tuple[Any, Any]]:
     """What changes, by the path of the field: what is there, and what is wanted instead; None where nothing is."""
-    old, new = dict(_leaves(before.whole)), dict(_leaves(after.whole))
+    return changes(before.whole, after.whole)
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The same of definitions that are whole."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
     paths = [*old, *(path for path in new if path not in old)]
     return {path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)}
 

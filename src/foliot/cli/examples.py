@@ -40,10 +40,12 @@ EXAMPLES: Final[Mapping[str, str]] = MappingProxyType(
             "foliot job backfill job_06w3dp5wc0400 --from 2026-01-01T00:00:00Z --until 2026-01-10T00:00:00Z --dry-run"
         ),
         "job occurrences": "foliot job occurrences job_06w3dp5wc0400 --status missed",
+        "job versions": "foliot job versions job_06w3dp5wc0400",
         "job explain": "foliot job explain job_06w3dp5wc0400",
         "run list": "foliot run list --status failed --limit 10",
         "run get": "foliot run get run_06w3dpprm0800",
         "run graph": "foliot run graph run_06w3dpprm0800",
+        "run transitions": "foliot run transitions run_06w3dpprm0800",
         "run retry": "foliot run retry run_06w3dpprm0800",
         "run cancel": "foliot run cancel run_06w3dpprm0800",
         "run explain": "foliot run explain run_06w3dpprm0800",

@@ -9,6 +9,7 @@ from foliot.cli.ledger import occurrences
 from foliot.cli.naming import job_argument
 from foliot.cli.operations import backfill
 from foliot.cli.output import Column, as_json, confirm, instant, record, say, table, wants_json
+from foliot.cli.past import versions
 from foliot.cli.schedules import show
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
@@ -194,3 +195,4 @@ def _show(values: dict[str, Any], *, json: bool) -> None:
 
 
 job.add_command(occurrences)
+job.add_command(versions)

@@ -7,6 +7,7 @@ import click
 from foliot.cli.graphs import graph
 from foliot.cli.naming import JOB, run_argument
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.cli.past import transitions
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -35,6 +36,7 @@ def run() -> None:
 
 
 run.add_command(graph)
+run.add_command(transitions)
 
 
 @run.command("list")
