@@ -1,11 +1,12 @@
 """Jobs and calendars in one form each, so that what a file says and what the API answers can be compared."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from foliot.api.problems import field_error
+from foliot.cli.difference import changes
 from foliot.domain.calendar import Calendar, Named
 from foliot.domain.errors import InvalidField
 from foliot.wire.calendars import CalendarBody, Calendars, calendar_of_body, use_of
@@ -86,21 +87,6 @@ def follows(form: Form) -> str | None:
 def differences(before: Form, after: Form) -> dict[str, tuple[Any, Any]]:
     """What changes, by the path of the field: what is there, and what is wanted instead; None where nothing is."""
     return changes(before.whole, after.whole)
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The same of definitions that are whole."""
-    old, new = dict(_leaves(before)), dict(_leaves(after))
-    paths = [*old, *(path for path in new if path not in old)]
-    return {path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)}
-
-
-def _leaves(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, each in value.items():
-        if isinstance(each, dict) and each:
-            yield from _leaves(each, f"{above}{name}.")
-        elif above or name == "payload" or each not in ({}, [], None):
-            yield f"{above}{name}", each
 
 
 def _decoded(fields: Mapping[str, Any], type_: Any) -> Any:

@@ -1,6 +1,6 @@
-"""How the command line shows what changes: a field a line, what it was and what it is to be."""
+"""What changes between two definitions, and how it is shown: a field a line, what it was and what it is to be."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -9,6 +9,21 @@ from foliot.cli.output import clean, say
 
 _WIDEST: Final = 60
 """Characters of a value."""
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What changes, by the path of the field: what is there, and what is wanted instead; None where nothing is."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    paths = [*old, *(path for path in new if path not in old)]
+    return {path: (old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)}
+
+
+def _leaves(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, each in value.items():
+        if isinstance(each, dict) and each:
+            yield from _leaves(each, f"{above}{name}.")
+        elif above or name == "payload" or each not in ({}, [], None):
+            yield f"{above}{name}", each
 
 
 def show_fields(differs: Mapping[str, tuple[Any, Any]]) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from foliot.cli.apply_forms import changes
-from foliot.cli.difference import show_fields
+from foliot.cli.difference import changes, show_fields
 from foliot.cli.naming import job_argument, run_argument
 from foliot.cli.output import Column, as_json, instant, say, table, wants_json
 from foliot.sdk import calls
