@@ -45,8 +45,8 @@ schedulers: SECONDS = 300
 schedulers: $(TOOLS)  ## kill and stop three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)
 	@$(BIN)/python -m chaos.schedulers --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real database (SEEDS=200, FIRST=1, SEED=7: that one again)
-	@$(BIN)/python -m chaos.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) \
+simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real database; goes on where it was ended (SEEDS=200, FIRST=1, SEED=7: that one again)
+	@$(BIN)/python -m chaos.simulation $(if $(SEED),,--kept) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(SEED),--seed $(SEED)) $(ARGS)
 
 format: $(TOOLS)  ## let ruff format and fix what it can

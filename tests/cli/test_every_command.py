@@ -19,7 +19,7 @@ from kit.launching import deaf_port
 from world import World
 
 OWN_TESTS = {
-    ("bench",), ("job", "explain"), ("run", "explain"), ("tenant", "rate"), ("tenant", "quota"), ("key", "rate"),
+    ("bench",), ("tenant", "rate"), ("tenant", "quota"), ("key", "rate"),
     ("secret", "set"), ("secret", "list"), ("secret", "delete"),
     ("encryption", "on"), ("encryption", "off"), ("encryption", "rotate"), ("encryption", "status"),
 }  # fmt: skip
@@ -100,6 +100,8 @@ async def _runs(walk: Walk, world: World) -> None:
     assert len((await walk("run", "graph", run))["nodes"]) == 2
     await walk("run", "get", run)
     assert [each["event"] for each in await walk("run", "transitions", run)] == ["accepted"]
+    assert (await walk("run", "explain", run))["runId"] == run
+    await walk("job", "explain", "root")
     await walk("run", "list", "--job", "root")
     await walk("run", "cancel", run)
     first, second, third = names(*await bury(world, 3))

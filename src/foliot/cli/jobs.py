@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.explain import explain_job
 from foliot.cli.job_options import definition, given, timing_of
 from foliot.cli.ledger import occurrences
 from foliot.cli.naming import job_argument
@@ -31,6 +32,7 @@ def job() -> None:
 
 
 job.add_command(backfill)
+job.add_command(explain_job)
 
 
 @job.command("create")

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.explain import explain_run
 from foliot.cli.graphs import graph
 from foliot.cli.naming import JOB, run_argument
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
@@ -37,6 +38,7 @@ def run() -> None:
 
 run.add_command(graph)
 run.add_command(transitions)
+run.add_command(explain_run)
 
 
 @run.command("list")

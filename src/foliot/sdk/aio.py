@@ -131,6 +131,14 @@ class AsyncFoliot:
     async def get_run(self, run: str) -> AsyncRun:
         return AsyncRun(await self._read(run), self._read, self._cancel)
 
+    async def explain_run(self, run: str) -> Record:
+        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(await self.request(calls.get("runs", run, "explain")))
+
+    async def explain_job(self, job: str) -> Record:
+        """Why a job fires next or does not: `sentence`, `blocking`, `next_fire_at`, all `gates`, and its `runs`."""
+        return Record(await self.request(calls.get("jobs", job, "explain")))
+
     async def wait(self, run: str, timeout: float = 300) -> AsyncRun:  # noqa: ASYNC109 - the same word as in Foliot
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
         return await (await self.get_run(run)).wait(timeout)

@@ -116,6 +116,14 @@ class Foliot:
     def get_run(self, run: str) -> Run:
         return Run(self._read(run), self._read, self._cancel)
 
+    def explain_run(self, run: str) -> Record:
+        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(self.request(calls.get("runs", run, "explain")))
+
+    def explain_job(self, job: str) -> Record:
+        """Why a job fires next or does not: `sentence`, `blocking`, `next_fire_at`, all `gates`, and its `runs`."""
+        return Record(self.request(calls.get("jobs", job, "explain")))
+
     def wait(self, run: str, timeout: float = 300) -> Run:
         """Wait for a run's end, up to `timeout` seconds, then TimeoutError."""
         return self.get_run(run).wait(timeout)

@@ -114,6 +114,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes | None = None
     until: datetime | None = None
     """Of a run that goes on outside: then its time is up."""
+    cancel_asked: datetime | None = None
+    """Of a run that a worker holds: since when it is to stop."""
     result: bytes | None = None
 
 

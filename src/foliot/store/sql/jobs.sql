@@ -87,13 +87,13 @@ SELECT schedule, id, after, until, tenant, true, true
  WHERE after < until
 
 -- :name find_schedules
-SELECT id, key FROM schedule WHERE key = ANY ($1::text[])
+SELECT id, key FROM schedule WHERE tenant = $1 AND key = ANY ($2::text[])
 
 -- :name make_schedules
 -- Sorted, so that two batches with the same recurrences wait for each other instead of deadlocking. Created asleep; whoever subscribes wakes it under its lock. One that is there already is not touched: DO UPDATE would
 -- lock it before its turn, and two edits that swap schedules would deadlock.
-INSERT INTO schedule (key, cursor) SELECT key, clock_timestamp() FROM unnest($1::text[]) AS key ORDER BY key
-ON CONFLICT (key) DO NOTHING
+INSERT INTO schedule (tenant, key, cursor) SELECT $1, key, clock_timestamp() FROM unnest($2::text[]) AS key ORDER BY key
+ON CONFLICT (tenant, key) DO NOTHING
 RETURNING id, key
 
 -- :name lock_schedules
