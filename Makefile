@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-peers soak chaos mutants schedulers simulate lock format clean
+.PHONY: help up test check bench bench-peers soak chaos mutants schedulers simulate lock sdk format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,10 @@ simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real datab
 	@$(BIN)/python -m chaos.simulation $(if $(SEED),,--kept) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(SEED),--seed $(SEED)) $(ARGS)
 
-format: $(TOOLS)  ## let ruff format and fix what it can
+sdk: $(TOOLS)  ## write the client that waits (sdk/client) from the one for the event loop (sdk/aio)
+	$(BIN)/python tests/sdk/twin.py
+
+format: $(TOOLS) sdk  ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -94,7 +94,7 @@ def _done(client: Foliot, todo: Sequence[Step]) -> Iterator[Step]:
                     _create(client, new)
             case "job", Change.UPDATE:
                 fields = {name: value for name, value in _written(step).items() if name != "key"}
-                client.put_job(step.key, **fields)
+                client.put_job(step.key, if_version=step.version, **fields)
             case _:
                 client.cancel_job(str(step.id))
         yield step

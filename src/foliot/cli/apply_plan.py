@@ -42,6 +42,8 @@ class Step(msgspec.Struct, kw_only=True):
     differs: dict[str, tuple[Any, Any]] = {}
     form: Form | None = None
     is_done: bool = False
+    version: int | None = None
+    """At which it was looked at: what others have changed since is not overwritten."""
     adopted_from: str | None = None
     """Whose it has been, if somebody else's: another owner's, or nobody's (empty)."""
 
@@ -62,12 +64,8 @@ def plan(client: Foliot, declared: Declared, *, adopt: bool, keep: bool) -> list
 
 def _owned(client: Foliot, owner: str) -> Iterator[dict[str, Any]]:
     """The living jobs that this owner has applied."""
-    cursor = None
-    while True:
-        page = client.list_jobs(label=f"{OWNER}={owner}", limit=_PAGE, cursor=cursor)
-        yield from (job.values for job in page if job.status != "cancelled" and job.key is not None)
-        if (cursor := page.next_cursor) is None:
-            return
+    page = client.list_jobs(label=f"{OWNER}={owner}", limit=_PAGE)
+    return (job.values for job in page.all() if job.status != "cancelled" and job.key is not None)
 
 
 def _by_key(client: Foliot, key: str) -> dict[str, Any] | None:
@@ -98,7 +96,16 @@ def _job_step(declared: Declared, key: str, view: Mapping[str, Any] | None, keys
     before = view["labels"].get(OWNER, "")
     foreign = before if before != declared.owner else None
     change = Change.UPDATE if foreign is not None else _change(differs)
-    return Step(kind="job", key=key, change=change, id=view["jobId"], differs=differs, form=form, adopted_from=foreign)
+    return Step(
+        kind="job",
+        key=key,
+        change=change,
+        id=view["jobId"],
+        differs=differs,
+        form=form,
+        version=view["version"],
+        adopted_from=foreign,
+    )
 
 
 def _by_keys(form: Form, keys: Mapping[str, str]) -> Form:

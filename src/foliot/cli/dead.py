@@ -8,7 +8,7 @@ from foliot.cli.naming import DEAD, JOB, QUEUE
 from foliot.cli.operations import follow
 from foliot.cli.output import Column, as_json, confirm, record, say, table, wants_json
 from foliot.sdk.client import Foliot
-from foliot.sdk.records import Operation
+from foliot.sdk.client.lasting import Operation
 
 _COLUMNS: Final = (
     Column("runId", "RUN"),

@@ -123,7 +123,7 @@ def run(job_id: str, payload: str | None, priority: str | None, wait: bool, time
     started = Foliot().run_job(job_id, **given({"payload": payload, "priority": priority}))
     if wait:
         try:
-            started.wait(timeout)
+            started.wait(timeout, check=False)
         except TimeoutError as error:
             raise FoliotError(str(error), f"look again with: foliot run get {started.id}") from None
         except KeyboardInterrupt:

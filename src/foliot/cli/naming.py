@@ -30,7 +30,7 @@ class Name(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - click's signature
         try:
-            offers = list(self._ask(Foliot(timeout=PATIENCE)))
+            offers = list(self._ask(Foliot(timeout=PATIENCE, max_retries=0)))
         except Exception:  # noqa: BLE001 - a half-typed line is no place for errors
             return []
         return [CompletionItem(word, help=help_) for word, help_ in offers if word.startswith(incomplete)]

@@ -8,7 +8,7 @@ import click
 from foliot.cli.naming import JOB, job_argument, operation_argument
 from foliot.cli.output import Column, as_json, instant, progress, record, say, table, wants_json
 from foliot.sdk.client import Foliot
-from foliot.sdk.records import Operation
+from foliot.sdk.client.lasting import Operation
 
 _COLUMNS = (
     Column("operationId", "OPERATION"),

@@ -1,13 +1,10 @@
 """`foliot job versions` and `foliot run transitions`: what a job was before, and what happened to a run."""
 
-from typing import Any
-
 import click
 
 from foliot.cli.difference import changes, show_fields
 from foliot.cli.naming import job_argument, run_argument
 from foliot.cli.output import Column, as_json, instant, say, table, wants_json
-from foliot.sdk import calls
 from foliot.sdk.client import Foliot
 
 _TRANSITIONS = (
@@ -27,17 +24,17 @@ _limit = click.option("--limit", type=click.IntRange(1, 500), default=50, show_d
 @wants_json
 def versions(job_id: str, limit: int, json: bool) -> None:
     """Show the definitions that a job has had, newest first, and what each changed of the one before."""
-    page = Foliot().request(calls.get("jobs", job_id, "versions", limit=limit))
+    found = Foliot().list_versions(job_id, limit=limit)
     if json:
-        as_json(page["items"])
+        as_json(list(found))
         return
-    befores = [*page["items"][1:], None]
-    for version, before in zip(page["items"], befores, strict=True):
+    befores = [*found[1:], None]
+    for version, before in zip(found, befores, strict=True):
         say(f"version {version['version']}, since {instant(version['since'])} UTC")
         if before is not None:
             show_fields(changes(before["definition"], version["definition"]))
-    if page["nextCursor"]:
-        say(f"… the newest {len(page['items'])}; --limit shows up to 500")
+    if found.next_cursor:
+        say(f"… the newest {len(found)}; --limit shows up to 500")
 
 
 @click.command("transitions")
@@ -46,10 +43,10 @@ def versions(job_id: str, limit: int, json: bool) -> None:
 @wants_json
 def transitions(run_id: str, limit: int, json: bool) -> None:
     """Show what happened to a run, step by step, and the state that each step left it in."""
-    page: dict[str, Any] = Foliot().request(calls.get("runs", run_id, "transitions", limit=limit))
+    found = Foliot().list_transitions(run_id, limit=limit)
     if json:
-        as_json(page["items"])
+        as_json(list(found))
         return
-    table(page["items"], _TRANSITIONS, empty="nothing is on record any more")
-    if page["nextCursor"]:
-        say(f"… {len(page['items'])} of them; --limit shows up to 500")
+    table(list(found), _TRANSITIONS, empty="nothing is on record any more")
+    if found.next_cursor:
+        say(f"… {len(found)} of them; --limit shows up to 500")

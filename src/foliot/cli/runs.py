@@ -116,6 +116,6 @@ def cancel(run_id: str, json: bool) -> None:
     if json:
         as_json(found.values)
     elif found.stops_by:
-        say(f"{found.id} {found.status}: asked to stop, over by {instant(found.stops_by)} UTC at the latest")
+        say(f"{found.id} {found.status}: asked to stop, over by {instant(found.values['stopsBy'])} UTC at the latest")
     else:
         say(f"{found.id} {found.status}" + ("" if found.status == "cancelled" else ": it was over before"))

@@ -6,7 +6,7 @@ from datetime import timedelta
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
-from foliot.domain.job import Draft, Gate, Kind
+from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.kit.signals import DUE
 from foliot.store import calendars, jobs, past, stopping, wiring
 from foliot.store.audit import job_facts, note
@@ -81,9 +81,15 @@ class Control:
         return body
 
     async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
-        """Create the job of this key, or change it; also says whether it is new."""
+        """Create the job of this key, or change it; also says whether it is new. What is the same is left as it is.
+
+        A fleet that declares its schedules at every start makes no new versions, and nothing begins to count anew.
+        """
         async with self._database.connection() as connection:
             job = await find_job_by_key(connection, tenant, key)
+            before = None if job is None else await find_job(connection, tenant, job)
+        if before is not None and _is_as_drafted(before, edit(before)):
+            return before, False
         if job is not None:
             return await self.change(tenant, job, edit), False
         draft = edit(None)
@@ -393,6 +399,21 @@ def _key_taken(keys: Sequence[str | None]) -> Conflict:
     named = ", ".join(map(repr, keys[:5])) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
     said, hint = ("is a job with the key", "it") if len(keys) == 1 else ("are jobs with the keys", "them")
     return Conflict(f"there {said} {named} already", f"PUT {hint} by key to change {hint}")
+
+
+def _is_as_drafted(job: JobRow, draft: Draft) -> bool:
+    """Whether nothing would change. Of what waits for others, and of what runs once, that is not asked."""
+    if job.gate == Gate.CANCELLED or job.parents or draft.depends_on or draft.kind is not Kind.RECURRING:
+        return False
+    present = (
+        job.name,
+        job.spec,
+        job.payload,
+        job.labels,
+        job.timing,
+        Overlap.stored(job.overlap, exclusive=job.exclusive),
+    )
+    return present == (draft.name, draft.spec, draft.payload, draft.labels, draft.timing, draft.overlap)
 
 
 def _refuse_if_it_lingers(lingering: Lingering) -> None:
