@@ -8,7 +8,9 @@ import pytest
 
 from cli.conftest import Shell
 from foliot.cli.apply_forms import differences, job_form, job_form_of_view
+from foliot.cli.apply_plan import Change, Step, version_to_replace
 from foliot.cli.codes import Code
+from foliot.domain.errors import FoliotError
 
 SHOP = """
 owner = "shop"
@@ -63,6 +65,19 @@ async def test_what_is_declared_is_made_once_and_then_there_is_nothing_to_do(she
     assert await shell("apply", file) == "nothing to do: 4 as declared\n"
     assert await shell("apply", file, "--dry-run") == "nothing to do: 4 as declared\n"
     assert {job["key"]: job["version"] for job in await shell.json("job", "list")} == dict.fromkeys(jobs, 1)
+
+
+async def test_a_schedule_that_jobs_of_a_graph_share_is_changed_for_all_of_them(shell: Shell, folder: Path):
+    graph = """
+    owner = "shop"
+    jobs.left = { handler = "noop", cronExpression = "0 3 * * *", payload = 1 }
+    jobs.right = { handler = "noop", cronExpression = "0 3 * * *", payload = 1 }
+    jobs.both = { handler = "noop", dependsOn = ["left", "right"] }
+    """
+    await shell("apply", written(folder, graph))
+    changed = graph.replace("0 3", "0 4").replace("payload = 1", "payload = 2")
+    assert (await shell("apply", written(folder, changed))).endswith("2 updated, 1 unchanged\n")
+    assert await shell("apply", "jobs.toml") == "nothing to do: 3 as declared\n"
 
 
 async def test_what_changed_is_shown_field_by_field(shell: Shell, folder: Path):
@@ -148,6 +163,16 @@ async def test_a_change_that_is_refused_on_the_way_is_told_with_what_was_done(sh
     assert {each["key"]: each["done"] for each in told["items"]} == {"new": True, "first": False}
     assert told["error"] == "job first: other jobs depend on it: 'by-hand' (1 of 2 changes were made)"
     assert "  → cancel those first, or change their dependsOn" in result.stderr
+
+
+def test_what_somebody_has_changed_meanwhile_is_not_overwritten_unseen():
+    seen = {"name": "a", "handler": "f", "every": "PT1M", "payload": 1, "version": 3}
+    wanted = job_form({"name": "a", "handler": "f", "every": "PT2M", "payload": 2})
+    step = Step(kind="job", key="a", change=Change.UPDATE, seen=seen, form=wanted)
+    assert version_to_replace(step, {**seen, "version": 4}) == 4
+    assert version_to_replace(step, {**seen, "every": "PT2M", "version": 5}) == 5
+    with pytest.raises(FoliotError, match="somebody has changed it meanwhile: payload"):
+        version_to_replace(step, {**seen, "payload": 3, "version": 4})
 
 
 @pytest.mark.parametrize(

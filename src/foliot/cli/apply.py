@@ -6,11 +6,12 @@ from typing import Any, Final
 import click
 
 from foliot.cli.apply_files import read_files
-from foliot.cli.apply_plan import Change, Step, plan
+from foliot.cli.apply_plan import Change, Step, plan, version_to_replace
 from foliot.cli.codes import Code
 from foliot.cli.difference import show_fields
 from foliot.cli.output import as_json, clean, confirm, progress, say, wants_json
 from foliot.domain.errors import FoliotError
+from foliot.sdk import ApiError
 from foliot.sdk.client import Foliot
 
 _SIGNS: Final = {Change.CREATE: "+", Change.UPDATE: "~", Change.DELETE: "-"}
@@ -19,6 +20,8 @@ _PAST: Final = {
     Change.CREATE: "created", Change.UPDATE: "updated", Change.DELETE: "deleted", Change.NONE: "unchanged"
 }  # fmt: skip
 _BATCH: Final = 10_000
+_STALE: Final = 412
+_TRIES: Final = 5
 
 
 @click.command("apply")
@@ -93,11 +96,25 @@ def _done(client: Foliot, todo: Sequence[Step]) -> Iterator[Step]:
                 if step.id is None:
                     _create(client, new)
             case "job", Change.UPDATE:
-                fields = {name: value for name, value in _written(step).items() if name != "key"}
-                client.put_job(step.key, if_version=step.version, **fields)
+                _put(client, step)
             case _:
                 client.cancel_job(str(step.id))
         yield step
+
+
+def _put(client: Foliot, step: Step) -> None:
+    fields = {name: value for name, value in _written(step).items() if name != "key"}
+    version = step.seen["version"]
+    for _ in range(_TRIES):
+        try:
+            client.put_job(step.key, if_version=version, **fields)
+        except ApiError as error:
+            if error.status != _STALE:
+                raise
+            version = version_to_replace(step, client.get_job_by_key(step.key).values)
+        else:
+            return
+    raise FoliotError("others keep changing it", "apply again")
 
 
 def _create(client: Foliot, new: Sequence[Step]) -> None:

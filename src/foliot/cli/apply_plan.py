@@ -17,7 +17,7 @@ from foliot.cli.apply_forms import (
     job_form_of_view,
     needs,
 )
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import FoliotError, InvalidField
 from foliot.sdk import ApiError
 from foliot.sdk.client import Foliot
 
@@ -42,8 +42,10 @@ class Step(msgspec.Struct, kw_only=True):
     differs: dict[str, tuple[Any, Any]] = {}
     form: Form | None = None
     is_done: bool = False
-    version: int | None = None
-    """At which it was looked at: what others have changed since is not overwritten."""
+    seen: Mapping[str, Any] = {}
+    """The job as it was looked at."""
+    keys: Mapping[str, str] = {}
+    """Of jobs by their ids, for what it depends on."""
     adopted_from: str | None = None
     """Whose it has been, if somebody else's: another owner's, or nobody's (empty)."""
 
@@ -103,7 +105,8 @@ def _job_step(declared: Declared, key: str, view: Mapping[str, Any] | None, keys
         id=view["jobId"],
         differs=differs,
         form=form,
-        version=view["version"],
+        seen=view,
+        keys=keys,
         adopted_from=foreign,
     )
 
@@ -167,3 +170,18 @@ def _deletions(gone: Mapping[str, Mapping[str, Any]]) -> list[Step]:
     }
     order = reversed(list(TopologicalSorter(parents).static_order()))
     return [Step(kind="job", key=key, change=Change.DELETE, id=gone[key]["jobId"]) for key in order]
+
+
+def version_to_replace(step: Step, now: Mapping[str, Any]) -> int:
+    """The version of a job that may be replaced though it is no longer as it was seen; FoliotError if it may not.
+
+    A schedule that several share is edited for all of them, and a calendar moves those that follow it: what has become
+    as it is declared meanwhile is no reason to stop. What somebody has made otherwise is not overwritten unseen.
+    """
+    before, present = job_form_of_view(step.seen, step.keys), job_form_of_view(now, step.keys)
+    wanted = present if step.form is None else step.form
+    left = differences(present, wanted)
+    if foreign := [path for path in differences(before, present) if path in left]:
+        hint = "nothing of it was overwritten: look with --dry-run, then apply again"
+        raise FoliotError(f"somebody has changed it meanwhile: {', '.join(foreign)}", hint)
+    return int(now["version"])
