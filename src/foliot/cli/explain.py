@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import click
 
+from foliot.cli.naming import job_argument, run_argument
 from foliot.cli.output import Column, as_json, clean, instant, say, table, wants_json
 from foliot.sdk.client import Foliot
 
@@ -25,7 +26,7 @@ _FROM: Final = {
 
 
 @click.command("explain")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def explain_run(run_id: str, json: bool) -> None:
     """Say why a run does not start: every gate, the one that blocks first, and when it starts."""
@@ -38,7 +39,7 @@ def explain_run(run_id: str, json: bool) -> None:
 
 
 @click.command("explain")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @wants_json
 def explain_job(job_id: str, json: bool) -> None:
     """Say why a job fires next or does not: every gate, the one that blocks first, and what its runs wait for."""

@@ -64,6 +64,14 @@ class Insights:
         calendars = await self._calendars.learn(self._database.fetch, [row.schedule_key])
         return job_view(tenant_name, row, calendars)
 
+    async def job_by_key(self, tenant: int, tenant_name: str, key: str) -> JobView:
+        """The job of this key that is not cancelled."""
+        async with self._database.connection() as connection:
+            job = await reading.find_job_by_key(connection, tenant, key)
+        if job is None:
+            raise NotFound("there is no such job")
+        return await self.job(tenant, tenant_name, job)
+
     async def jobs(
         self,
         tenant: int,

@@ -86,7 +86,12 @@ class Definition(NamedTuple):
 
 
 async def insert_jobs(connection: Connection, new: Sequence[Definition]) -> list[Definition]:
-    """Store new jobs; returns those that are not stored, because their tenant has another of the same key."""
+    """Store new jobs; returns those that are not stored, because their tenant has another of the same key.
+
+    A key that a cancelled job has had goes over to the new one.
+    """
+    if keys := [each.draft.key for each in new if each.draft.key is not None]:
+        await connection.execute(SQL["release_keys"], new[0].spec.tenant, keys)
     rows = await connection.fetch(
         SQL["insert_jobs"],
         [each.job for each in new],

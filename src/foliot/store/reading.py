@@ -69,6 +69,7 @@ async def find_jobs(database: Database, tenant: int, jobs: Sequence[int]) -> lis
 
 
 async def find_job_by_key(connection: Connection, tenant: int, key: str) -> int | None:
+    """The job of this key that is not cancelled: there is one at most."""
     return await connection.fetchval(SQL["find_job_by_key"], tenant, key)  # type: ignore[no-any-return]
 
 

@@ -7,6 +7,12 @@ SELECT nextval('id_block') AS block, clock_timestamp() AS at FROM generate_serie
 -- :name clock
 SELECT clock_timestamp()
 
+-- :name release_keys
+-- A cancelled job stays readable by its id; its key is free for the job that comes after it. Locked by key, as inserts
+-- are sorted: two batches with the same keys wait for each other instead of deadlocking.
+WITH over AS (SELECT id FROM job WHERE tenant = $1 AND key = ANY ($2::text[]) AND gate = 2 ORDER BY key FOR UPDATE)
+UPDATE job SET key = NULL FROM over WHERE job.id = over.id
+
 -- :name insert_jobs
 -- Sorted by key, so that two batches with the same keys wait for each other instead of deadlocking.
 INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left, overlap,
@@ -57,7 +63,8 @@ SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
  WHERE tenant = $1 AND id = ANY ($2::bigint[]) ORDER BY id
 
 -- :name find_job_by_key
-SELECT id FROM job WHERE tenant = $1 AND key = $2
+-- A cancelled job has no claim to its key any more: see release_keys.
+SELECT id FROM job WHERE tenant = $1 AND key = $2 AND gate <> 2
 
 -- :name list_jobs
 SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
