@@ -160,6 +160,16 @@ class AsyncFoliot:
         page = await self.request(calls.get("runs", run, "attempts", **query))
         return Items(page["items"], page["nextCursor"])
 
+    async def list_transitions(self, run: str, **query: Any) -> Items[dict[str, Any]]:
+        """What happened to a run, oldest first, and the states that it passed through."""
+        page = await self.request(calls.get("runs", run, "transitions", **query))
+        return Items(page["items"], page["nextCursor"])
+
+    async def list_versions(self, job: str, **query: Any) -> Items[dict[str, Any]]:
+        """The definitions that a job has had, newest first."""
+        page = await self.request(calls.get("jobs", job, "versions", **query))
+        return Items(page["items"], page["nextCursor"])
+
     async def list_occurrences(self, job: str, **query: Any) -> Items[dict[str, Any]]:
         """Every fire time of a job and what became of it, newest first: `since`, `until`, `status`, `limit`."""
         page = await self.request(calls.get("jobs", job, "occurrences", **calls.span(query)))
