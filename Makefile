@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-peers soak chaos mutants schedulers simulate lock sdk format clean
+.PHONY: help up test check fuzz bench bench-peers soak chaos mutants schedulers simulate lock sdk format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/tree.py
+
+fuzz: CASES ?= 20000
+fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI document: no 5xx, no answer it does not know (CASES=2400)
+	CASES=$(CASES) $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS)
 
 bench: $(TOOLS)  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)

@@ -1,4 +1,4 @@
-"""Calls that schemathesis makes from the document, some with ids and bodies that lead somewhere; and what holds for all."""
+"""Calls that schemathesis makes from the document, some of which lead somewhere; and what holds for all answers."""
 
 import json
 import re
@@ -25,12 +25,14 @@ from foliot.api.app import OPERATIONS
 from foliot.api.openapi import document
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Outcome
+from foliot.domain.spec import FunctionHandler, Spec
 from foliot.store import outside
-from world import World
+from world import Hand, World
 
 SCHEMA = schemathesis.openapi.from_dict(json.loads(json.dumps(document(OPERATIONS))))
 FOUND = {each.ok().definition.raw["operationId"]: each.ok() for each in SCHEMA.get_all_operations()}
 BY_NAME = {each.name: each for each in OPERATIONS}
+BURIED = Spec(handler=FunctionHandler("buried"))
 CHECKS = [
     status_code_conformance,
     content_type_conformance,
@@ -83,8 +85,11 @@ class Fuzzer:
         self._api = api
         self._ids: dict[str, str] = {}
         self._token = ""
+        self._hands: dict[str, Hand] = {}
         self.sent = 0
         self.reached: Counter[str] = Counter()
+        self.left: set[str] = set()
+        """Operations that have not done anything yet."""
 
     async def send(self, call: Call) -> None:
         if self.sent % REFRESHED == 0:
@@ -122,8 +127,8 @@ class Fuzzer:
             body = {**body, "wait": 0}
         is_left_out = body is None or type(body).__name__ == "NotSet"
         data = b"" if is_left_out else body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {name: value for name, value in (case.headers or {}).items() if name.lower() != "authorization"}
-        sent |= call.headers if call.headers else {}
+        made_up = {} if call.is_usual else case.headers or {}
+        sent = {name: value for name, value in made_up.items() if name.lower() != "authorization"} | call.headers
         try:
             url = f"http://foliot{path}"
             return requests.Request(operation.method, url, headers=sent, params=query, data=data).prepare()
@@ -159,7 +164,11 @@ class Fuzzer:
     async def _refresh(self) -> None:
         """Something of every kind that is one's own."""
         api, world = self._api, self._world
-        hand = await world.worker()
+        for queue in ("default", "mail"):
+            await api.post(f"/v1/queues/{queue}:resume")
+        await api.post("/v1/work/heartbeat", BODIES["heartbeat"])
+        worker = encode("wrk", 1_000_000 + self.sent)
+        await api.post("/v1/work/heartbeat", {**BODIES["heartbeat"], "worker": worker})
         await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})
         job = (await api.create(every=3600))["jobId"]
         range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
@@ -167,19 +176,25 @@ class Fuzzer:
         root = await api.create()
         await api.create(dependsOn=[root["jobId"]])
         graph = (await api.post(f"/v1/jobs/{root['jobId']}:run")).json["runId"]
-        (dead,) = await bury(world)
+        (dead,) = await bury(world, spec=BURIED, worker=await self._hand("buried"))
         key = (await api.post("/v1/keys", {"name": f"key {self.sent}"})).json["keyId"]
         await self._entrust(await api.submit(handler="outside_only"))
         self._ids |= {
             "job": job, "run": await api.submit(delay=3600), "dead": encode("run", dead), "graph": graph,
-            "operation": operation, "calendar": CALENDAR, "queue": "default", "worker": encode("wrk", hand.id),
+            "operation": operation, "calendar": CALENDAR, "queue": "default", "worker": worker,
             "keyId": key, "tenant": "acme", "key": "some-key",
         }  # fmt: skip
 
+    async def _hand(self, function: str) -> Hand:
+        """A worker for what nobody else runs."""
+        if function not in self._hands:
+            self._hands[function] = await self._world.worker(function)
+        return self._hands[function]
+
     async def _entrust(self, run: str) -> None:
         """Let a run go on outside, and keep the token that ends it."""
-        hand = await self._world.worker("outside_only")
-        (held,) = await hand.claim()
+        hand = await self._hand("outside_only")
+        held = next(each for each in await hand.claim() if encode("run", each.id) == run)
         await hand.conclude([held], Outcome.entrusted(timedelta(hours=1)))
         voucher = await outside.voucher_of(self._world.database, hand.id)
         self._ids["outside"], self._token = run, voucher.token(held.id, held.tenant, held.fence)

@@ -1,5 +1,7 @@
 """The pages for machines and people: health, ready, metrics, OpenAPI, reference."""
 
+import base64
+import hashlib
 import html.parser
 import re
 from collections.abc import Iterator

@@ -100,6 +100,7 @@ def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
         *(Route(each.route, answer, methods=[each.method]) for each, answer in endpoints),
     ]
     application = Application(routes=routes, exception_handlers={HTTPException: _plain})
+    application.router.redirect_slashes = False  # an address is one of ours or it is not
     application.straight = {(each.method, each.path): answer for each, answer in endpoints if each.is_fixed}
     return application
 

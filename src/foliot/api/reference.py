@@ -138,10 +138,9 @@ def _kind(schema: Any, depth: int = 0) -> str:
         return " or ".join(dict.fromkeys(_kind(each, depth + 1) for each in choices))
     if "enum" in schema:
         return " | ".join(f"<code>{_text(json.dumps(each))}</code>" for each in schema["enum"])
-    if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items'), depth + 1)}"
-    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return f"object of {_kind(schema['additionalProperties'], depth + 1)}"
+    for within, said in (("items", "list of"), ("additionalProperties", "object of")):
+        if isinstance(inner := schema.get(within), Mapping):
+            return f"{said} {_kind(inner, depth + 1)}"
     return _text(schema.get("format") or schema.get("type") or "anything") + "".join(_bounds(schema))
 
 

@@ -220,7 +220,7 @@ class Control:
         return row
 
     async def erase(self, tenant: int, job: int) -> None:
-        """Forget a cancelled job and its history, once nothing of it goes on: a little at a time, the job itself last."""
+        """Forget a cancelled job and its history, once nothing of it goes on: bit by bit, the job itself last."""
         while True:
             async with self._database.transaction() as connection:
                 await self._lock_job(connection, tenant, job)

@@ -123,7 +123,7 @@ class Insights:
         until: datetime | None = None,
         text: str | None = None,
     ) -> Page[RunView]:
-        """Newest first: those that were accepted within these bounds, and of which error, address or function say so."""
+        """Newest first: those accepted within these bounds, whose error, address or function has `text` in it."""
         rows = await reading.list_runs(
             self._database,
             tenant,

@@ -64,10 +64,6 @@ class AsyncRunCalls(AsyncConnection):
         """What happened to a run, and the state that each step left it in."""
         return await self._page(dict, "runs", run, "transitions", **query)
 
-    async def explain_run(self, run: str) -> Record:
-        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
-        return Record(await self.request(calls.get("runs", run, "explain")))
-
     async def get_graph(self, run: str) -> Record:
         """The graph that a run is part of: `nodes` with their states, `edges`, and how it stands as a whole."""
         return Record(await self.request(calls.get("runs", run, "graph")))

@@ -65,10 +65,6 @@ class RunCalls(Connection):
         """What happened to a run, and the state that each step left it in."""
         return self._page(dict, "runs", run, "transitions", **query)
 
-    def explain_run(self, run: str) -> Record:
-        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
-        return Record(self.request(calls.get("runs", run, "explain")))
-
     def get_graph(self, run: str) -> Record:
         """The graph that a run is part of: `nodes` with their states, `edges`, and how it stands as a whole."""
         return Record(self.request(calls.get("runs", run, "graph")))
