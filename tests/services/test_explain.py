@@ -371,6 +371,9 @@ async def test_a_run_from_before_and_a_paused_root_hold_the_next_fire(world: Wor
     assert [(each.gate, each.oldest_run_id) for each in found.runs] == [("turn", encode("run", run))]
     root, child = await make(world, {"key": "load", "every": 3600}, {"key": "send", "dependsOn": ["load"]})
     assert gate(await why_not(world, child), "parents").ids == [encode("job", root)]
+    at = await world.value("SELECT next_at FROM schedule JOIN job ON schedule = schedule.id WHERE job.id = $1", root)
+    await world.fire(at)
+    assert held(await why_not(world, child)).ids == [encode("run", (await runs_of(world, [root]))[root])]
     await world.control.pause(world.tenant, root)
     found = held(await why_not(world, child))
     assert (found.gate, found.ids) == ("parents", [encode("job", root)])

@@ -101,12 +101,16 @@ _RAISE: Final = MappingProxyType(
 def _line_gate(line: Line, code: Code, counted: str, now: datetime) -> Gate:
     numbers = {"limit": line.capacity, "going": line.going, "ahead": line.ahead}
     if line.seat == _HELD:
-        return passed(code, f"It is one of {counted}.", numbers=numbers)
+        return passed(code, f"It holds a seat: {counted} {_are(line.going)} going.", numbers=numbers)
     since = f", the oldest since {clock_text(line.since, now)}" if line.since is not None else ""
-    says = f"{counted} {'is' if line.going == 1 else 'are'} going{since}. {ahead_text(line.ahead)}"
+    says = f"{counted} {_are(line.going)} going{since}. {ahead_text(line.ahead)}"
     if line.seat == IN_LINE:
         return closed(code, f"Waits for a seat: {says}", _RAISE[code], numbers=numbers, since=line.since)
     return later(code, says, numbers=numbers, since=line.since)
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def queue_gate(fleet: Fleet, now: datetime) -> Gate:

@@ -137,7 +137,7 @@ async def facts_of_job(connection: Connection, tenant: int, row: JobRow, recurre
         catch_up=_catch_up(more),
         phase=timedelta(milliseconds=more["phase"] or 0),
         calendar=calendar["name"] if isinstance(calendar, dict) else calendar,
-        overlap=Overlap.stored(row.overlap, exclusive=row.exclusive),
+        overlap=Overlap.SKIP if row.head is not None else Overlap.stored(row.overlap, exclusive=row.exclusive),
         previous=None
         if more["previous"] is None
         else Previous(more["previous"], more["scheduled_at"], more["started_at"]),

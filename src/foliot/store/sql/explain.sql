@@ -99,7 +99,8 @@ SELECT count(*) FILTER (WHERE seen_at > clock_timestamp() - $1::interval)::int A
   FROM scheduler
 
 -- :name explain_job
--- What `find_job` does not say. The scheduled run from before is the one of the graph's first root, if there is a graph.
+-- What `find_job` does not say. A graph that does not overlap with itself goes on as long as anything of it does; its number
+-- is that of the run of its first root.
 SELECT clock_timestamp() AS now, spec.lane, spec.concurrency, job.runs_left, job.limit_key, owned.phase, owned.catch_up,
        owned.catch_up_window, before.id AS previous, before.scheduled_at, before.started_at,
        ARRAY(SELECT p.name FROM dependency d JOIN job p ON p.id = d.parent
@@ -115,7 +116,11 @@ SELECT clock_timestamp() AS now, spec.lane, spec.concurrency, job.runs_left, job
                       ORDER BY s.after DESC LIMIT 1) AS owned ON true
   LEFT JOIN LATERAL (SELECT live.id, live.scheduled_at, live.started_at
                        FROM (SELECT run.* FROM run WHERE run.job = job.id ORDER BY run.occurrence LIMIT 1000) AS live
-                      WHERE live.origin = 0 LIMIT 1) AS before ON true
+                      WHERE live.origin = 0 AND job.head IS NULL
+                     UNION ALL
+                     SELECT g.id, g.scheduled_at, NULL FROM graph_run g
+                      WHERE g.head = job.head AND g.exclusive AND g.ended_at IS NULL
+                     LIMIT 1) AS before ON true
  WHERE job.tenant = $1 AND job.id = $2
 
 -- :name explain_runs_of_job
