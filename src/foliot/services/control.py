@@ -6,7 +6,7 @@ from datetime import timedelta
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
-from foliot.domain.job import Draft, Gate, Kind
+from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.kit.signals import DUE
 from foliot.store import calendars, jobs, past, stopping, wiring
 from foliot.store.audit import job_facts, note
@@ -81,9 +81,15 @@ class Control:
         return body
 
     async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
-        """Create the job of this key, or change it; also says whether it is new."""
+        """Create the job of this key, or change it; also says whether it is new. What is the same is left as it is.
+
+        A fleet that declares its schedules at every start makes no new versions, and nothing begins to count anew.
+        """
         async with self._database.connection() as connection:
             job = await find_job_by_key(connection, tenant, key)
+            before = None if job is None else await find_job(connection, tenant, job)
+        if before is not None and _is_as_drafted(before, edit(before)):
+            return before, False
         if job is not None:
             return await self.change(tenant, job, edit), False
         draft = edit(None)
@@ -238,7 +244,7 @@ class Control:
     async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""
         await calendars.follow(connection, drafts)
-        schedules, own = await jobs.find_schedules(connection, drafts)
+        schedules, own = await jobs.find_schedules(connection, specs[0].tenant, drafts)
         wired = any(draft.depends_on for draft in drafts)
         runs = [wired or draft.kind is Kind.ONE_TIME for draft in drafts]
         ids = iter(await jobs.draw_ids(connection, len(drafts) + sum(runs)))
@@ -282,7 +288,7 @@ class Control:
 
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
         await calendars.follow(connection, [draft])
-        (schedule,), _ = await jobs.find_schedules(connection, [draft])
+        (schedule,), _ = await jobs.find_schedules(connection, tenant, [draft])
         graphs = await wiring.plan_change(connection, tenant, before, draft, schedule)
         draft, schedule = graphs.drafts[0], graphs.schedules[0]
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule, *graphs.schedules_of_all()])
@@ -319,7 +325,7 @@ class Control:
         self, connection: Connection, tenant: int, before: Mapping[int, JobRow], drafts: Mapping[int, Draft]
     ) -> int:
         await calendars.follow(connection, list(drafts.values()))
-        found, _ = await jobs.find_schedules(connection, list(drafts.values()))
+        found, _ = await jobs.find_schedules(connection, tenant, list(drafts.values()))
         targets = {job: schedule for job, schedule in zip(drafts, found, strict=True) if schedule is not None}
         locked = await jobs.lock_schedules(connection, [*targets.values(), *(row.schedule for row in before.values())])
         mine = [
@@ -393,6 +399,21 @@ def _key_taken(keys: Sequence[str | None]) -> Conflict:
     named = ", ".join(map(repr, keys[:5])) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
     said, hint = ("is a job with the key", "it") if len(keys) == 1 else ("are jobs with the keys", "them")
     return Conflict(f"there {said} {named} already", f"PUT {hint} by key to change {hint}")
+
+
+def _is_as_drafted(job: JobRow, draft: Draft) -> bool:
+    """Whether nothing would change. Of what waits for others, and of what runs once, that is not asked."""
+    if job.gate == Gate.CANCELLED or job.parents or draft.depends_on or draft.kind is not Kind.RECURRING:
+        return False
+    present = (
+        job.name,
+        job.spec,
+        job.payload,
+        job.labels,
+        job.timing,
+        Overlap.stored(job.overlap, exclusive=job.exclusive),
+    )
+    return present == (draft.name, draft.spec, draft.payload, draft.labels, draft.timing, draft.overlap)
 
 
 def _refuse_if_it_lingers(lingering: Lingering) -> None:

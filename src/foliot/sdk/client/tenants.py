@@ -1,0 +1,55 @@
+# Written by `make sdk` from sdk/aio/tenants.py: change that.
+"""Tenants, their keys, and who did what."""
+
+from typing import Any
+
+from foliot.sdk import calls
+from foliot.sdk.client.connection import Connection
+from foliot.sdk.client.pages import Items
+from foliot.sdk.records import Record
+
+
+class TenantCalls(Connection):
+    def tenants(self, **query: Any) -> Items[Record]:
+        """Tenants by name: all of them for an operator's key, its own for any other."""
+        return self._page(Record, "tenants", **query)
+
+    def create_tenant(self, name: str, **first_key: Any) -> Record:
+        """Create a tenant; `key` of the answer is its first key (`role`, `serves`), in plain text this once."""
+        return Record(self.request(calls.create_tenant(name, first_key)))
+
+    def get_tenant(self, tenant: str) -> Record:
+        """The tenant of this client's key: its `weight`, its `limits`, and how many runs wait for them."""
+        return Record(self.request(calls.get("tenants", tenant)))
+
+    def limit_tenant(self, tenant: str, *, concurrency: int | None) -> Record:
+        """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
+        return Record(self.request(calls.limit_tenant(tenant, concurrency)))
+
+    def keys(self, **query: Any) -> Items[Record]:
+        """Keys of one's own tenant, newest first: `name`, `status`; an operator may name another `tenant`."""
+        return self._page(Record, "keys", **query)
+
+    def get_key(self, key: str) -> Record:
+        """What a key (`key_…`) may do, until when, and when it was last used."""
+        return Record(self.request(calls.get("keys", key)))
+
+    def create_key(self, name: str, **fields: Any) -> Record:
+        """Create a key: `role`, `scopes`, `serves`, `expires_in`; the answer has it as `key`, this once."""
+        return Record(self.request(calls.create_key(name, fields)))
+
+    def rotate_key(self, key: str, **fields: Any) -> Record:
+        """Create a `key` that may do the same; the `former` one ends after `overlap`, a day by default."""
+        return Record(self.request(calls.rotate_key(key, fields)))
+
+    def revoke_key(self, key: str) -> Record:
+        """Within 5 seconds it opens nothing any more."""
+        return Record(self.request(calls.revoke_key(key)))
+
+    def audit(self, **query: Any) -> Items[Record]:
+        """Changes and denied attempts, newest first; `subject`, `action`, `since` and others narrow it down."""
+        return self._page(Record, "audit", **query)
+
+    def signing_secret(self) -> str:
+        """What calls of HTTP handlers are signed with: `whsec_…`."""
+        return str(self.request(calls.get("signing-secret"))["secret"])
