@@ -35,7 +35,7 @@ def request_id(request: Request) -> str | None:
 
 
 def header(request: Request, name: bytes) -> str | None:
-    """A header by its name in small letters: found in a tenth of the time that it takes to look in `request.headers`."""
+    """A header by its name in small letters: found in a tenth of the time that `request.headers` takes."""
     for each, value in request.scope["headers"]:
         if each == name:
             return value.decode("latin-1")  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from prometheus_client import Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from foliot.api import problems
+from foliot.api import door, problems
 from foliot.api.doing import REQUEST_ID, deed_of, header, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.paging import is_paged, list_of
@@ -44,6 +44,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         response = await _answer(request)
         if (name := request_id(request)) is not None:
             response.raw_headers.append((REQUEST_ID, name.encode()))
+        door.tell(request, response)
         if (taken := observed.get(response.status_code)) is None:
             taken = observed[response.status_code] = telemetry.REQUESTS.labels(operation.name, response.status_code)
         taken.observe(time.perf_counter() - started)
@@ -59,6 +60,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
+            door.let_in(request, operation, services, owner)
             if scope is not None and scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
@@ -76,6 +78,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 token=token,
                 condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
+            door.charge(request, operation, services, call.body)
             if pages:
                 reply = await _page(operation, call)
             else:

@@ -1,6 +1,7 @@
 """Errors as problem+json (RFC 9457): each leaf of the error tree is translated once, here."""
 
 import re
+from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,9 @@ from foliot.domain.errors import (
     NotFound,
     Stale,
     TooLarge,
+    QuotaExceeded,
+    Swamped,
+    TooMany,
     Unauthorised,
     Unavailable,
 )
@@ -32,6 +36,7 @@ _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...
     (NotFound, 404, "not-found", "Not found", {}),
     (Unauthorised, 401, "unauthorised", "Unauthorised", _BEARER),
     (Forbidden, 403, "forbidden", "Forbidden", {}),
+    (QuotaExceeded, 403, "quota-exceeded", "Quota exceeded", {}),
     (Conflict, 409, "conflict", "Conflict", {}),
     (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
 )
@@ -91,6 +96,12 @@ def render(error: FoliotError) -> Response:
     if isinstance(error, Stale):
         tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
         return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)
+    if isinstance(error, TooMany):
+        after = {"Retry-After": str(ceil(error.after))}
+        return problem(429, "too-many-requests", "Too many requests", error.message, hint=error.hint, headers=after)
+    if isinstance(error, Swamped):
+        after = {"Retry-After": str(ceil(error.after))}
+        return problem(503, "swamped", "Too much waits", error.message, hint=error.hint, headers=after)
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
             return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))

@@ -75,7 +75,9 @@ def _names(decoder: "msgspec.json.Decoder[Any]") -> re.Pattern[bytes] | None:
         return None
     if not type_.__struct_config__.forbid_unknown_fields:
         return None
-    return re.compile(b"|".join(re.escape(msgspec.json.encode(field.encode_name)) for field in msgspec.structs.fields(type_)))
+    return re.compile(
+        b"|".join(re.escape(msgspec.json.encode(field.encode_name)) for field in msgspec.structs.fields(type_))
+    )
 
 
 def _may_repeat(raw: bytes, names: re.Pattern[bytes] | None) -> bool:

@@ -191,6 +191,7 @@ OPERATIONS = (
         handler=create_runs,
         is_submission=True,
         body=RunBatch,
+        costs=lambda body: len(body.runs),
         result=AcceptedBatch,
         status=201,
         idempotent_by_key=True,

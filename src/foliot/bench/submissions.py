@@ -59,9 +59,7 @@ async def _once(trial: Trial) -> Found:
     }
 
 
-async def _watched(
-    bed: Bed, api: int, url: str, key: str, load: Load, seconds: float
-) -> tuple[Told, dict[str, float]]:
+async def _watched(bed: Bed, api: int, url: str, key: str, load: Load, seconds: float) -> tuple[Told, dict[str, float]]:
     """What wrk saw, and who was busy meanwhile."""
     pids: list[int] = []
     async with asyncio.TaskGroup() as group:

@@ -93,5 +93,3 @@ def script_of(key: str, load: Load) -> str:
 def read(said: str) -> Told:
     """The last line is ours."""
     return msgspec.json.decode(said.strip().splitlines()[-1], type=Told)
-
-

@@ -9,7 +9,7 @@ import aiohttp
 from yarl import URL
 
 from foliot.sdk import calls, protocol, transaction
-from foliot.sdk.calls import Delay, Handler, Moment
+from foliot.sdk.calls import Delay, Handler, Moment, Rate
 from foliot.sdk.protocol import Request
 from foliot.sdk.records import AsyncOperation, AsyncRun, Calendar, Fires, Items, Job, Record
 
@@ -323,6 +323,15 @@ class AsyncFoliot:
         """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
         return Record(await self.request(calls.limit_tenant(tenant, concurrency)))
 
+    async def change_tenant(
+        self, tenant: str, *, weight: int | None = None, quotas: dict[str, Any] | None = None, **limits: Any
+    ) -> Record:
+        """Change a tenant's share, its limits (`concurrency`, `rate_limit`, `backlog`) or quotas; None takes one away.
+
+        `rate_limit` is `(per second, burst)`; quotas are `jobs`, `schedules` and `keys`.
+        """
+        return Record(await self.request(calls.change_tenant(tenant, weight, limits, quotas or {})))
+
     async def keys(self, **query: Any) -> Items[Record]:
         """Keys of one's own tenant, newest first: `name`, `status`; an operator may name another `tenant`."""
         page = await self.request(calls.get("keys", **query))
@@ -339,6 +348,10 @@ class AsyncFoliot:
     async def rotate_key(self, key: str, **fields: Any) -> Record:
         """Create a `key` that may do the same; the `former` one ends after `overlap`, a day by default."""
         return Record(await self.request(calls.rotate_key(key, fields)))
+
+    async def change_key(self, key: str, *, rate_limit: Rate) -> Record:
+        """Let a key call so fast, `(per second, burst)`, within what its tenant may; None takes the limit away."""
+        return Record(await self.request(calls.change_key(key, rate_limit)))
 
     async def revoke_key(self, key: str) -> Record:
         """Within 5 seconds it opens nothing any more."""

@@ -17,6 +17,8 @@ Delay = str | float | timedelta | None
 Handler = str | dict[str, Any] | list[str] | tuple[str, ...]
 """A web address, a function's name, a list of words (a command), or an object as the API takes it."""
 Moment = datetime | str
+Rate = dict[str, Any] | tuple[float, int] | None
+"""How fast somebody may call: `(per second, burst)`, an object as the API takes it, or None for no limit."""
 
 
 def submit(
@@ -87,6 +89,8 @@ def create_tenant(name: str, first_key: dict[str, Any]) -> Request:
 
 
 def create_key(name: str, fields: dict[str, Any]) -> Request:
+    if "rate_limit" in fields:
+        fields = {**fields, "rate_limit": _paced(fields["rate_limit"])}
     return Request("POST", path("keys"), _body({"name": name, **fields}))
 
 
@@ -100,6 +104,25 @@ def revoke_key(key: str) -> Request:
 
 def limit_tenant(tenant: str, concurrency: int | None) -> Request:
     return Request("PATCH", path("tenants", tenant), _encode({"limits": {"concurrency": concurrency}}))
+
+
+def change_tenant(tenant: str, weight: int | None, limits: dict[str, Any], quotas: dict[str, Any]) -> Request:
+    """Here None is sent: it takes a limit or a quota away."""
+    body: dict[str, Any] = {} if weight is None else {"weight": weight}
+    if limits:
+        body["limits"] = {camel(name): _paced(value) for name, value in limits.items()}
+    if quotas:
+        body["quotas"] = quotas
+    return Request("PATCH", path("tenants", tenant), _encode(body))
+
+
+def change_key(key: str, rate_limit: Rate) -> Request:
+    return Request("PATCH", path("keys", key), _encode({"rateLimit": _paced(rate_limit)}))
+
+
+def _paced(limit: Any) -> Any:
+    """A rate with a burst of its own is written as (per second, burst)."""
+    return {"perSecond": limit[0], "burst": limit[1]} if isinstance(limit, tuple) else limit
 
 
 def retry_run(run: str) -> Request:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from foliot.sdk import calls, protocol, transaction
-from foliot.sdk.calls import Delay, Handler, Moment
+from foliot.sdk.calls import Delay, Handler, Moment, Rate
 from foliot.sdk.protocol import Request
 from foliot.sdk.records import Calendar, Fires, Items, Job, Operation, Record, Run
 
@@ -306,6 +306,15 @@ class Foliot:
         """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
         return Record(self.request(calls.limit_tenant(tenant, concurrency)))
 
+    def change_tenant(
+        self, tenant: str, *, weight: int | None = None, quotas: dict[str, Any] | None = None, **limits: Any
+    ) -> Record:
+        """Change a tenant's share, its limits (`concurrency`, `rate_limit`, `backlog`) or quotas; None takes one away.
+
+        `rate_limit` is `(per second, burst)`; quotas are `jobs`, `schedules` and `keys`.
+        """
+        return Record(self.request(calls.change_tenant(tenant, weight, limits, quotas or {})))
+
     def keys(self, **query: Any) -> Items[Record]:
         """Keys of one's own tenant, newest first: `name`, `status`; an operator may name another `tenant`."""
         page = self.request(calls.get("keys", **query))
@@ -322,6 +331,10 @@ class Foliot:
     def rotate_key(self, key: str, **fields: Any) -> Record:
         """Create a `key` that may do the same; the `former` one ends after `overlap`, a day by default."""
         return Record(self.request(calls.rotate_key(key, fields)))
+
+    def change_key(self, key: str, *, rate_limit: Rate) -> Record:
+        """Let a key call so fast, `(per second, burst)`, within what its tenant may; None takes the limit away."""
+        return Record(self.request(calls.change_key(key, rate_limit)))
 
     def revoke_key(self, key: str) -> Record:
         """Within 5 seconds it opens nothing any more."""
