@@ -11,8 +11,9 @@ from prometheus_client import Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from foliot.api import door, problems
+from foliot.api import problems
 from foliot.api.doing import REQUEST_ID, deed_of, header, request_id
+from foliot.api.door import Door
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
@@ -37,6 +38,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
     is_change, pages = operation.is_change, is_paged(operation.query)
+    door = Door(operation, services)
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -60,7 +62,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
-            door.let_in(request, operation, services, owner)
+            door.let_in(request, owner)
             if scope is not None and scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
@@ -78,7 +80,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 token=token,
                 condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
-            door.charge(request, operation, services, call.body)
+            door.charge(request, call.body)
             if pages:
                 reply = await _page(operation, call)
             else:

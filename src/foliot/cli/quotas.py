@@ -17,7 +17,7 @@ from foliot.store.database import Database
 NONE: Final = "none"
 
 
-class _Number(click.ParamType):
+class _Number(click.ParamType):  # type: ignore[type-arg] - not generic in every version
     """A whole number, or `none` for no limit."""
 
     name = "number"
@@ -63,7 +63,7 @@ def rate_tenant(
 @click.option("--backlog", type=_Number(), help="Runs that may wait before no more are taken.")
 @wants_json
 @click.pass_obj
-def quota_tenant(settings: Settings, name: str, json: bool, **given: Any) -> None:
+def quota_tenant(settings: Settings, /, name: str, json: bool, **given: Any) -> None:
     """Set how many of what a tenant may have (`none` for no limit); without options, show it and what it has.
 
     Whoever has more already keeps it, and gets no more.

@@ -69,5 +69,5 @@ _WAYS: Final = {
 
 def _rounded(number: int) -> int:
     """The next number that people would choose."""
-    size = 10 ** (len(str(number)) - 1)
+    size: int = 10 ** (len(str(number)) - 1)
     return -(-number // size) * size

@@ -70,8 +70,8 @@ async def make_key(connection: Connection, tenant: int, token: Token, new: NewKe
     """None if two of that name are active already."""
     await connection.execute(SQL["free_places"], tenant, new.name)
     scopes = None if new.scopes is None else [*new.scopes]
-    values = (token.id, tenant, token.digest, new.name, new.role, scopes, [*new.serves] or None, new.life)
-    values += new.rate or (None, None)
+    serves, rate = [*new.serves] or None, new.rate or (None, None)
+    values = (token.id, tenant, token.digest, new.name, new.role, scopes, serves, new.life, *rate)
     for _ in range(TRIES):  # rivals for a place: each that loses sees it taken the next time
         if rows := await connection.fetch(SQL["insert_key"], *values):
             return _key(rows[0])
