@@ -61,8 +61,8 @@ DELETE FROM allowance WHERE at < clock_timestamp() - interval '1 hour'
 
 -- :name sample_backlog
 -- Runs that are due and have not ended, by tenant: counted on 256 pages drawn anew each time, and told for all. Exact
--- while the table is no larger than that; of a million runs of one tenant within about 6 %. It takes 1 to 3 ms however
--- many wait, where counting a million takes 100.
+-- while the table is no larger than that; of a million, ten looks were 781,000 to 1,007,000 for 909,000. On a busy
+-- machine a look took 22 ms then, and counting them all 1,231.
 SELECT tenant,
        (count(*) * greatest(1.0, pg_relation_size('foliot.run') / (256 * 8192.0)))::bigint AS runs
   FROM run TABLESAMPLE SYSTEM (least(100.0, 100.0 * 256 * 8192.0 / greatest(1, pg_relation_size('foliot.run'))))
