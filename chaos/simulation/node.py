@@ -39,8 +39,8 @@ from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.operations import Operations
-from foliot.services.paging import Paging
 from foliot.services.pacing import Pacing
+from foliot.services.paging import Paging
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar

@@ -25,8 +25,8 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
-from foliot.services.paging import Paging
 from foliot.services.pacing import Pacing
+from foliot.services.paging import Paging
 from foliot.services.tenants import Tenants
 from foliot.services.terms import TermsKeeper
 from foliot.store.database import Database

@@ -134,9 +134,13 @@ async def test_a_tenant_reads_and_sets_its_own_limit(api: Caller, world: World):
     assert (plain["tenant"], plain["weight"], plain["going"], plain["waiting"]) == ("acme", 1, None, None)
     assert plain["limits"] == {"concurrency": None, "rateLimit": None, "backlog": None}
     limited = (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": 1}})).json
-    assert limited == {**plain, "limits": {**plain["limits"], "concurrency": 1}, "going": 0, "waiting": 0}
+    held = {"limits": {**plain["limits"], "concurrency": 1}, "going": 0, "waiting": 0, "version": plain["version"] + 1}
+    assert limited == {**plain, **held}
     assert (await api("PATCH", "/v1/tenants/acme", {"limits": {}})).json == limited
-    assert (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": None}})).json == plain
+    assert (await api("PATCH", "/v1/tenants/acme", {"limits": {"concurrency": None}})).json == {
+        **plain,
+        "version": plain["version"] + 2,
+    }
 
 
 async def test_a_raised_limit_lets_those_go_that_wait_for_it(api: Caller, world: World):

@@ -101,7 +101,7 @@ async def test_a_key_has_a_limit_of_its_own_within_that_of_its_tenant(process: P
     narrow = Caller(process.app, made["key"])
     assert left(await narrow.get("/v1/runs")) == (5, 4, 1)
     assert (await process.api.get("/v1/runs")).status == 200
-    raised = await process.api("PATCH", f"/v1/keys/{made['keyId']}", {"rateLimit": {"perSecond": 100}})
+    raised = await process.api.post(f"/v1/keys/{made['keyId']}:limit", {"rateLimit": {"perSecond": 100}})
     assert raised.json["rateLimit"] == {"perSecond": 100, "burst": 100}
     await process.api("PATCH", TENANT, {"limits": {"rateLimit": {"perSecond": 1, "burst": 10}}})
     process.clock.now += REMEMBERED
@@ -109,7 +109,7 @@ async def test_a_key_has_a_limit_of_its_own_within_that_of_its_tenant(process: P
     process.clock.now += 1  # a raised limit fills at its new rate
     assert [(await narrow.get("/v1/runs")).status for _ in range(12)].count(200) == 10
     assert left(await narrow.get("/v1/runs"))[0] == 10, "the tenant's limit is reached before the key's"
-    freed = await process.api("PATCH", f"/v1/keys/{made['keyId']}", {"rateLimit": None})
+    freed = await process.api.post(f"/v1/keys/{made['keyId']}:limit", {"rateLimit": None})
     assert freed.status == 429, "it is all one tenant"
 
 

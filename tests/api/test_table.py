@@ -36,7 +36,7 @@ BODIES: dict[str, Any] = {
     "changeTenant": {"limits": {"concurrency": 100}},
     "createTenant": {"name": "new"},
     "createKey": {"name": "new"},
-    "changeKey": {"rateLimit": {"perSecond": 1_000}},
+    "limitKey": {"rateLimit": {"perSecond": 1_000}},
 }
 
 CALENDAR = "holidays"

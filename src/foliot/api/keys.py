@@ -9,7 +9,7 @@ from foliot.store.submission import Asked
 from foliot.wire.keys import (
     CreatedKey,
     KeyBody,
-    KeyPatch,
+    KeyLimit,
     KeyView,
     RotateBody,
     RotatedKey,
@@ -48,7 +48,7 @@ async def get_key(call: Call) -> Reply:
     return Reply(await call.services.keys.read(call.tenant.authority, call.path["keyId"]))
 
 
-async def change_key(call: Call) -> Reply:
+async def limit_key(call: Call) -> Reply:
     key, authority = call.path["keyId"], call.tenant.authority
     await call.services.terms.change_key(authority, key, limit_of(call.body.rate_limit))
     return Reply(await call.services.keys.read(authority, key))
@@ -111,13 +111,13 @@ OPERATIONS = (
         result=KeyView,
     ),
     Operation(
-        name="changeKey",
-        method="PATCH",
-        path="/v1/keys/{keyId}",
+        name="limitKey",
+        method="POST",
+        path="/v1/keys/{keyId}:limit",
         scope="keys:write",
         summary="Change how fast a key may call, within what its tenant may; null takes the limit away",
-        handler=change_key,
-        body=KeyPatch,
+        handler=limit_key,
+        body=KeyLimit,
         result=KeyView,
     ),
     Operation(

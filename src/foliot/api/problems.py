@@ -12,14 +12,14 @@ from foliot.domain.errors import (
     Conflict,
     Cycle,
     FoliotError,
-    ForeignCursor,
     Forbidden,
+    ForeignCursor,
     InvalidField,
     NotFound,
-    Stale,
-    TooLarge,
     QuotaExceeded,
+    Stale,
     Swamped,
+    TooLarge,
     TooMany,
     Unauthorised,
     Unavailable,
@@ -40,6 +40,7 @@ _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...
     (Conflict, 409, "conflict", "Conflict", {}),
     (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
 )
+_SWAMPED: Final = (503, "swamped", "Too much waits")
 _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
 _CLEARER: Final = (
@@ -96,12 +97,9 @@ def render(error: FoliotError) -> Response:
     if isinstance(error, Stale):
         tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
         return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)
-    if isinstance(error, TooMany):
-        after = {"Retry-After": str(ceil(error.after))}
-        return problem(429, "too-many-requests", "Too many requests", error.message, hint=error.hint, headers=after)
-    if isinstance(error, Swamped):
-        after = {"Retry-After": str(ceil(error.after))}
-        return problem(503, "swamped", "Too much waits", error.message, hint=error.hint, headers=after)
+    if isinstance(error, (TooMany, Swamped)):
+        told = (429, "too-many-requests", "Too many requests") if isinstance(error, TooMany) else _SWAMPED
+        return problem(*told, error.message, hint=error.hint, headers={"Retry-After": str(ceil(error.after))})
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
             return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))

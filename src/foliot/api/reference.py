@@ -13,7 +13,10 @@ _RULES: Final = (
     ("Errors", "`application/problem+json`: what went wrong, in which field, and what to do next."),
     ("Lists", "Pass `nextCursor` on as `cursor`, unchanged and with the same filters; null ends the list."),
     ("Once", "With an `Idempotency-Key` whatever creates something does it once: repeats get the first answer."),
-    ("Versions", "`If-Match` with the `ETag` of an answer changes only what you have seen; inside /v1 changes are additive."),
+    (
+        "Versions",
+        "`If-Match` with the `ETag` of an answer changes only what you have seen; inside /v1 changes are additive.",
+    ),
 )
 _EXAMPLES: Final = {
     "createJob": {"name": "nightly-report", "handler": "https://example.com/run", "cronExpression": "0 9 * * MON"},
@@ -115,7 +118,9 @@ def _fields(schema: Mapping[str, Any]) -> str:
 
 def _usual(field: Mapping[str, Any]) -> str:
     given = field.get("default")
-    return "" if given in (None, [], {}) else f"<span class=quiet>usually <code>{_text(json.dumps(given))}</code></span>"
+    return (
+        "" if given in (None, [], {}) else f"<span class=quiet>usually <code>{_text(json.dumps(given))}</code></span>"
+    )
 
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,18 +1,15 @@
 """What the web server alone could do: the same body read and checked, an id answered, and nothing kept."""
 
-import asyncio
 import itertools
 import sys
 
 import msgspec
-import uvloop
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from foliot.api.server import serve
-from foliot.cli.compose import bind
 from foliot.domain.ids import encode
 from foliot.wire.runs import RunBody
 from foliot.wire.views import Accepted
@@ -30,10 +27,15 @@ def bare() -> Starlette:
     return Starlette(routes=[Route("/v1/runs", create_run, methods=["POST"])])
 
 
-async def main(port: int) -> None:
-    with bind("127.0.0.1", port) as listener:
-        await serve(bare(), listener, asyncio.Event())
-
-
 if __name__ == "__main__":
-    uvloop.run(main(int(sys.argv[1])))
+    # As the API is served: nothing that one of the two does and the other does not.
+    uvicorn.run(
+        bare(),
+        port=int(sys.argv[1]),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+    )

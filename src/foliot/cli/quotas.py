@@ -17,7 +17,7 @@ from foliot.store.database import Database
 NONE: Final = "none"
 
 
-class _Number(click.ParamType):  # type: ignore[type-arg] - not generic in every version
+class _Number(click.ParamType[Any]):
     """A whole number, or `none` for no limit."""
 
     name = "number"
@@ -98,7 +98,7 @@ def rate_key(
         return await Keys(database).read(AT_THE_DATABASE, key_id)
 
     def remotely(client: Foliot) -> dict[str, Any]:
-        return (client.change_key(key_id, rate_limit=limits["rate_limit"]) if limits else client.get_key(key_id)).values
+        return (client.limit_key(key_id, rate_limit=limits["rate_limit"]) if limits else client.get_key(key_id)).values
 
     found = through(settings, remotely, here)
     if json:

@@ -30,8 +30,8 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
-from foliot.services.paging import Paging
 from foliot.services.pacing import Pacing
+from foliot.services.paging import Paging
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.services.terms import TermsKeeper

@@ -349,9 +349,9 @@ class AsyncFoliot:
         """Create a `key` that may do the same; the `former` one ends after `overlap`, a day by default."""
         return Record(await self.request(calls.rotate_key(key, fields)))
 
-    async def change_key(self, key: str, *, rate_limit: Rate) -> Record:
+    async def limit_key(self, key: str, *, rate_limit: Rate) -> Record:
         """Let a key call so fast, `(per second, burst)`, within what its tenant may; None takes the limit away."""
-        return Record(await self.request(calls.change_key(key, rate_limit)))
+        return Record(await self.request(calls.limit_key(key, rate_limit)))
 
     async def revoke_key(self, key: str) -> Record:
         """Within 5 seconds it opens nothing any more."""

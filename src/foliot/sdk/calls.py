@@ -116,8 +116,8 @@ def change_tenant(tenant: str, weight: int | None, limits: dict[str, Any], quota
     return Request("PATCH", path("tenants", tenant), _encode(body))
 
 
-def change_key(key: str, rate_limit: Rate) -> Request:
-    return Request("PATCH", path("keys", key), _encode({"rateLimit": _paced(rate_limit)}))
+def limit_key(key: str, rate_limit: Rate) -> Request:
+    return Request("POST", path("keys", key, verb=":limit"), _encode({"rateLimit": _paced(rate_limit)}))
 
 
 def _paced(limit: Any) -> Any:

@@ -332,9 +332,9 @@ class Foliot:
         """Create a `key` that may do the same; the `former` one ends after `overlap`, a day by default."""
         return Record(self.request(calls.rotate_key(key, fields)))
 
-    def change_key(self, key: str, *, rate_limit: Rate) -> Record:
+    def limit_key(self, key: str, *, rate_limit: Rate) -> Record:
         """Let a key call so fast, `(per second, burst)`, within what its tenant may; None takes the limit away."""
-        return Record(self.request(calls.change_key(key, rate_limit)))
+        return Record(self.request(calls.limit_key(key, rate_limit)))
 
     def revoke_key(self, key: str) -> Record:
         """Within 5 seconds it opens nothing any more."""

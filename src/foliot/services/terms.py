@@ -18,9 +18,7 @@ class TermsKeeper:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def change(
-        self, name: str, edit: Callable[[Terms], Terms], condition: Condition = UNCONDITIONAL
-    ) -> None:
+    async def change(self, name: str, edit: Callable[[Terms], Terms], condition: Condition = UNCONDITIONAL) -> None:
         """Set what `edit` makes of a tenant's terms, if it is at the version that is meant.
 
         Each API process goes by it within 5 seconds.

@@ -38,7 +38,7 @@ class KeyBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     tenant: str | None = None
 
 
-class KeyPatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class KeyLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How fast a key may call; null for as fast as its tenant."""
 
     rate_limit: RateLimitBody | None
