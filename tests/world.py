@@ -20,6 +20,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.explain import Explainer
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
@@ -64,6 +65,7 @@ class World:
         self.submitter = Submitter(database, self.hints.append)
         self.insights = Insights(database)
         self.ledger = Ledger(database)
+        self.explainer = Explainer(database)
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
         self.dead_letters = DeadLetters(database, self.hints.append)

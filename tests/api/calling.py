@@ -16,6 +16,7 @@ from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.explain import Explainer
 from foliot.services.gauges import Gauges
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
@@ -150,6 +151,7 @@ def application(
         Keys(world.database),
         world.audit,
         Paging(world.database),
+        world.explainer,
         egress=egress,
     )
     if own is not None:
@@ -163,6 +165,7 @@ def application(
             canceller=Canceller(own, world.specs, world.hints.append),
             audit=AuditTrail(world.database, own),
             graphs=Graphs(own, world.hints.append),
+            explainer=Explainer(own),
         )
     return build(services, Health(world.database), Gauges(world.database))
 

@@ -15,6 +15,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.explain import Explainer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.graphs import Graphs
@@ -69,6 +70,7 @@ class Services(NamedTuple):
     keys: Keys
     audit: AuditTrail
     paging: Paging
+    explainer: Explainer
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from foliot.cli.failing import NoDatabase
 from foliot.cli.shell import Stopped
 from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
@@ -45,7 +46,7 @@ def dsn_of(settings: Settings) -> str:
         return PostgresServer(settings.home).dsn
     except PostgresError as error:
         hint = "set FOLIOT_DATABASE_URL, or start `foliot up` in this folder"
-        raise CannotStart(f"no database is known here: {error}", hint) from None
+        raise NoDatabase(f"no database is known here: {error}", hint) from None
 
 
 def egress_of(settings: Settings) -> Egress:

@@ -19,6 +19,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.explain import Explainer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
@@ -69,6 +70,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Keys(database),
             trail,
             Paging(database),
+            Explainer(own),
             egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))

@@ -34,8 +34,9 @@ def create_jobs(jobs: Iterable[Mapping[str, Any]], key: str | None) -> Request:
     )
 
 
-def put_job(key: str, name: str, handler: Handler, fields: Mapping[str, Any]) -> Request:
-    return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **_limited(fields)}))
+def put_job(key: str, name: str, handler: Handler, fields: Mapping[str, Any], version: int | None = None) -> Request:
+    body = _body({"name": name, "handler": handler, **_limited(fields)})
+    return Request("PUT", path("jobs", "by-key", key), body, version=version)
 
 
 def change_job(job: str, fields: Mapping[str, Any], version: int | None = None) -> Request:

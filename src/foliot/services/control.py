@@ -220,7 +220,7 @@ class Control:
         return row
 
     async def erase(self, tenant: int, job: int) -> None:
-        """Forget a cancelled job and its history, once nothing of it goes on: a little at a time, the job itself last."""
+        """Forget a cancelled job and its history, once nothing of it goes on: bit by bit, the job itself last."""
         while True:
             async with self._database.transaction() as connection:
                 await self._lock_job(connection, tenant, job)
@@ -244,7 +244,7 @@ class Control:
     async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""
         await calendars.follow(connection, drafts)
-        schedules, own = await jobs.find_schedules(connection, drafts)
+        schedules, own = await jobs.find_schedules(connection, specs[0].tenant, drafts)
         wired = any(draft.depends_on for draft in drafts)
         runs = [wired or draft.kind is Kind.ONE_TIME for draft in drafts]
         ids = iter(await jobs.draw_ids(connection, len(drafts) + sum(runs)))
@@ -288,7 +288,7 @@ class Control:
 
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
         await calendars.follow(connection, [draft])
-        (schedule,), _ = await jobs.find_schedules(connection, [draft])
+        (schedule,), _ = await jobs.find_schedules(connection, tenant, [draft])
         graphs = await wiring.plan_change(connection, tenant, before, draft, schedule)
         draft, schedule = graphs.drafts[0], graphs.schedules[0]
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule, *graphs.schedules_of_all()])
@@ -325,7 +325,7 @@ class Control:
         self, connection: Connection, tenant: int, before: Mapping[int, JobRow], drafts: Mapping[int, Draft]
     ) -> int:
         await calendars.follow(connection, list(drafts.values()))
-        found, _ = await jobs.find_schedules(connection, list(drafts.values()))
+        found, _ = await jobs.find_schedules(connection, tenant, list(drafts.values()))
         targets = {job: schedule for job, schedule in zip(drafts, found, strict=True) if schedule is not None}
         locked = await jobs.lock_schedules(connection, [*targets.values(), *(row.schedule for row in before.values())])
         mine = [

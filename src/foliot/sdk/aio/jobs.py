@@ -10,7 +10,7 @@ from foliot.sdk.aio.lasting import AsyncRun
 from foliot.sdk.aio.pages import AsyncItems
 from foliot.sdk.calls import Delay
 from foliot.sdk.fields import Handler, JobChanges, JobFields, NewJob
-from foliot.sdk.records import Fires, Job
+from foliot.sdk.records import Fires, Job, Record
 
 
 class AsyncJobCalls(AsyncConnection):
@@ -23,12 +23,26 @@ class AsyncJobCalls(AsyncConnection):
         """Create up to 10,000 jobs, all or none, each from the fields that `create_job` takes; their ids, in order."""
         return list((await self.request(calls.create_jobs(jobs, idempotency_key)))["jobIds"])
 
-    async def put_job(self, key: str, name: str, handler: Handler, **fields: Unpack[JobFields]) -> Job:
-        """Create the job of this key, or make it what is given here."""
-        return Job(await self.request(calls.put_job(key, name, handler, fields)))
+    async def put_job(
+        self, key: str, name: str, handler: Handler, *, if_version: int | None = None, **fields: Unpack[JobFields]
+    ) -> Job:
+        """Create the job of this key, or make it what is given here; with `if_version`, only if it is at that still."""
+        return Job(await self.request(calls.put_job(key, name, handler, fields, if_version)))
 
     async def get_job(self, job: str) -> Job:
         return Job(await self.request(calls.get("jobs", job)))
+
+    async def get_job_by_key(self, key: str) -> Job:
+        """The job of this key that is not cancelled."""
+        return Job(await self.request(calls.get("jobs", "by-key", key)))
+
+    async def explain_job(self, job: str) -> Record:
+        """Why a job fires next or does not: `sentence`, `blocking`, `next_fire_at`, all `gates`, and its `runs`."""
+        return Record(await self.request(calls.get("jobs", job, "explain")))
+
+    async def list_versions(self, job: str, **query: Any) -> AsyncItems[dict[str, Any]]:
+        """The definitions that a job has had, newest first."""
+        return await self._page(dict, "jobs", job, "versions", **query)
 
     async def list_jobs(self, **query: Any) -> AsyncItems[Job]:
         return await self._page(Job, "jobs", **query)

@@ -37,6 +37,10 @@ class AsyncRunCalls(AsyncConnection):
     async def get_run(self, run: str) -> AsyncRun:
         return AsyncRun(await self.request(calls.get("runs", run)), self)
 
+    async def explain_run(self, run: str) -> Record:
+        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(await self.request(calls.get("runs", run, "explain")))
+
     async def wait(self, run: str, timeout: float = 300, *, check: bool = True) -> AsyncRun:  # noqa: ASYNC109 - both clients say so
         """Wait for a run's end, as its own `wait` does."""
         return await (await self.get_run(run)).wait(timeout, check=check)
@@ -55,6 +59,10 @@ class AsyncRunCalls(AsyncConnection):
     async def list_attempts(self, run: str, **query: Any) -> AsyncItems[dict[str, Any]]:
         """The attempts of a run, newest first."""
         return await self._page(dict, "runs", run, "attempts", **query)
+
+    async def list_transitions(self, run: str, **query: Any) -> AsyncItems[dict[str, Any]]:
+        """What happened to a run, and the state that each step left it in."""
+        return await self._page(dict, "runs", run, "transitions", **query)
 
     async def get_graph(self, run: str) -> Record:
         """The graph that a run is part of: `nodes` with their states, `edges`, and how it stands as a whole."""

@@ -11,7 +11,7 @@ from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.lasting import Run
 from foliot.sdk.client.pages import Items
 from foliot.sdk.fields import Handler, JobChanges, JobFields, NewJob
-from foliot.sdk.records import Fires, Job
+from foliot.sdk.records import Fires, Job, Record
 
 
 class JobCalls(Connection):
@@ -24,12 +24,26 @@ class JobCalls(Connection):
         """Create up to 10,000 jobs, all or none, each from the fields that `create_job` takes; their ids, in order."""
         return list(self.request(calls.create_jobs(jobs, idempotency_key))["jobIds"])
 
-    def put_job(self, key: str, name: str, handler: Handler, **fields: Unpack[JobFields]) -> Job:
-        """Create the job of this key, or make it what is given here."""
-        return Job(self.request(calls.put_job(key, name, handler, fields)))
+    def put_job(
+        self, key: str, name: str, handler: Handler, *, if_version: int | None = None, **fields: Unpack[JobFields]
+    ) -> Job:
+        """Create the job of this key, or make it what is given here; with `if_version`, only if it is at that still."""
+        return Job(self.request(calls.put_job(key, name, handler, fields, if_version)))
 
     def get_job(self, job: str) -> Job:
         return Job(self.request(calls.get("jobs", job)))
+
+    def get_job_by_key(self, key: str) -> Job:
+        """The job of this key that is not cancelled."""
+        return Job(self.request(calls.get("jobs", "by-key", key)))
+
+    def explain_job(self, job: str) -> Record:
+        """Why a job fires next or does not: `sentence`, `blocking`, `next_fire_at`, all `gates`, and its `runs`."""
+        return Record(self.request(calls.get("jobs", job, "explain")))
+
+    def list_versions(self, job: str, **query: Any) -> Items[dict[str, Any]]:
+        """The definitions that a job has had, newest first."""
+        return self._page(dict, "jobs", job, "versions", **query)
 
     def list_jobs(self, **query: Any) -> Items[Job]:
         return self._page(Job, "jobs", **query)

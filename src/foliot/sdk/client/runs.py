@@ -38,6 +38,10 @@ class RunCalls(Connection):
     def get_run(self, run: str) -> Run:
         return Run(self.request(calls.get("runs", run)), self)
 
+    def explain_run(self, run: str) -> Record:
+        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(self.request(calls.get("runs", run, "explain")))
+
     def wait(self, run: str, timeout: float = 300, *, check: bool = True) -> Run:
         """Wait for a run's end, as its own `wait` does."""
         return self.get_run(run).wait(timeout, check=check)
@@ -56,6 +60,10 @@ class RunCalls(Connection):
     def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
         """The attempts of a run, newest first."""
         return self._page(dict, "runs", run, "attempts", **query)
+
+    def list_transitions(self, run: str, **query: Any) -> Items[dict[str, Any]]:
+        """What happened to a run, and the state that each step left it in."""
+        return self._page(dict, "runs", run, "transitions", **query)
 
     def get_graph(self, run: str) -> Record:
         """The graph that a run is part of: `nodes` with their states, `edges`, and how it stands as a whole."""
