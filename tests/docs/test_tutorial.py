@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -85,14 +86,20 @@ def _follow(clone: Path, commands: list[Line]) -> None:
     for line in others:
         if line.command.startswith("echo"):
             _check_client(clone, client)
-        eventually(lambda line=line: _does(clone, f"{activate.command} && {line.command}", line), 60)
+        _do(clone, f"{activate.command} && {line.command}", line)
 
 
-def _does(clone: Path, command: str, line: Line) -> bool:
+def _do(clone: Path, command: str, line: Line) -> None:
     """Once, or, if what is shown needs a while to come true, until it has."""
+    end = time.monotonic() + 60
+    while not line.is_said_in(said := _said(clone, command)):
+        assert time.monotonic() < end, f"$ {line.command}\n{said}\ninstead of\n{line.shown}"
+
+
+def _said(clone: Path, command: str) -> str:
     done = subprocess.run(["bash", "-c", command], cwd=clone, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, f"{line.command}: {done.stdout}{done.stderr}"
-    return line.is_said_in(done.stdout + done.stderr)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
 
 
 def _check_client(clone: Path, text: str) -> None:
