@@ -23,6 +23,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.secrets import Secrets
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database
 from world import World
@@ -148,6 +149,8 @@ def application(
         world.graphs,
         Keys(world.database),
         world.audit,
+        world.secrets,
+        world.encryption,
         egress=egress,
     )
     if own is not None:
@@ -161,6 +164,7 @@ def application(
             canceller=Canceller(own, world.specs, world.hints.append),
             audit=AuditTrail(world.database, own),
             graphs=Graphs(own, world.hints.append),
+            secrets=Secrets(own, world.vault),
         )
     return build(services, Health(world.database), Gauges(world.database))
 

@@ -25,6 +25,7 @@ from foliot.api import (
     problems,
     runs,
     schedules,
+    secrets,
     tenants,
     work,
 )
@@ -48,6 +49,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
     *keys.OPERATIONS,
+    *secrets.OPERATIONS,
     *audit.OPERATIONS,
     *work.OPERATIONS,
 )

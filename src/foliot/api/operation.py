@@ -14,6 +14,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.encryption import Encryption
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.graphs import Graphs
@@ -21,6 +22,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store.specs import SpecBook
@@ -66,6 +68,8 @@ class Services(NamedTuple):
     graphs: Graphs
     keys: Keys
     audit: AuditTrail
+    secrets: Secrets
+    encryption: Encryption
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
 

@@ -16,6 +16,7 @@ from foliot.cli.shell import Stopped
 from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
+from foliot.kit.master import Master, parse_master
 from foliot.kit.objects import ObjectsError, open_objects
 from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.kit.settings import Settings
@@ -26,6 +27,7 @@ from foliot.services.seal import Notary
 from foliot.store.database import Database
 from foliot.store.hints import notify
 from foliot.store.recovery import persist, trouble
+from foliot.store.vault import Vault, WrongMasterKey
 
 log = structlog.get_logger("foliot")
 
@@ -72,6 +74,30 @@ def notary_of(settings: Settings) -> Notary | None:
         hint = f"write one with: openssl rand -hex 32 > {settings.audit_key_file}"
         raise CannotStart(f"FOLIOT_AUDIT_KEY_FILE holds a key of fewer than {SHORTEST_KEY} characters, or none", hint)
     return Notary(objects, keys)
+
+
+def master_of(settings: Settings) -> Master | None:
+    """What wraps the keys that encrypt; none if none is set."""
+    try:
+        if settings.master_key is not None:
+            return parse_master(settings.master_key)
+        if settings.master_key_file is not None:
+            return parse_master(settings.master_key_file.read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise CannotStart(f"the master key cannot be used: {said}", "see docs/guides/encryption.md") from None
+    return None
+
+
+async def open_vault(database: Database, settings: Settings) -> Vault:
+    """What seals and opens; CannotStart, before anything is served, unless our master key is the database's."""
+    vault = Vault(database, master_of(settings))
+    try:
+        if (name := await vault.check()) is not None:
+            log.info("what is encrypted can be opened", master_key=name, tenants=len(await vault.sealing()))
+    except WrongMasterKey as error:
+        raise CannotStart(error.message, error.hint) from None
+    return vault
 
 
 @asynccontextmanager

@@ -19,6 +19,8 @@ COMMANDS: Final = {
     "doctor": "foliot.cli.operate:doctor",
     "tenant": "foliot.cli.tenants:tenant",
     "key": "foliot.cli.keys:key",
+    "secret": "foliot.cli.secrets:secret",
+    "encryption": "foliot.cli.encryption:encryption",
     "bench": "foliot.cli.bench:bench",
     "job": "foliot.cli.jobs:job",
     "run": "foliot.cli.runs:run",

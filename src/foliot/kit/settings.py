@@ -44,6 +44,10 @@ class Settings(NamedTuple):
     """FOLIOT_OBJECTS: where objects are kept outside of the database: a folder, or s3://bucket/prefix."""
     audit_key_file: Path | None
     """FOLIOT_AUDIT_KEY_FILE: the file with the keys that sign the audit trail, one a line; the first signs."""
+    master_key: str | None
+    """FOLIOT_MASTER_KEY: the master key itself, where a file cannot be had; it wraps the keys that encrypt payloads."""
+    master_key_file: Path | None
+    """FOLIOT_MASTER_KEY_FILE: the file with the master keys, one a line; the first wraps, the others still unwrap."""
     http_per_host: int
     """FOLIOT_HTTP_PER_HOST: most calls at once of one worker process to the same host and port; 0 for no limit."""
     catch_up_rate: float
@@ -75,6 +79,8 @@ class Settings(NamedTuple):
             http_deny=_list(environment.get("FOLIOT_HTTP_DENY", "")),
             objects=environment.get("FOLIOT_OBJECTS") or None,
             audit_key_file=_path(environment.get("FOLIOT_AUDIT_KEY_FILE")),
+            master_key=environment.get("FOLIOT_MASTER_KEY") or None,
+            master_key_file=_path(environment.get("FOLIOT_MASTER_KEY_FILE")),
             http_per_host=_whole("FOLIOT_HTTP_PER_HOST", environment.get("FOLIOT_HTTP_PER_HOST") or "0"),
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),

@@ -24,7 +24,9 @@ from foliot.store.graphs import Hindrance
 from foliot.store.outside import signing_key
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
+from foliot.store.sealed import opened, opened_said
 from foliot.store.stopping import asked_to_stop
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.graphs import need_bodies
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
@@ -42,8 +44,9 @@ View = TypeVar("View")
 class Insights:
     """Reads for one tenant at a time; another tenant's id is answered like one that never was."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vault: Vault = NO_VAULT) -> None:
         self._database = database
+        self._vault = vault
         self._calendars = Bodies()
 
     async def job(self, tenant: int, tenant_name: str, job: int) -> JobView:
@@ -52,6 +55,7 @@ class Insights:
         if row is None:
             raise NotFound("there is no such job")
         calendars = await self._calendars.learn(self._database.fetch, [row.schedule_key])
+        (row,) = await opened(self._vault, tenant, [row])
         return job_view(tenant_name, row, calendars)
 
     async def jobs(
@@ -80,6 +84,7 @@ class Insights:
             kind=None if schedule_type is None else _KINDS[schedule_type],
             limit=limit + 1,
         )
+        rows = await opened(self._vault, tenant, rows)
         calendars = await self._calendars.learn(self._database.fetch, {row.schedule_key for row in rows})
         return _page(rows, limit, lambda row: job_view(tenant_name, row, calendars), lambda row: encode("c", row.id))
 
@@ -87,7 +92,7 @@ class Insights:
         row = await reading.find_run(self._database, tenant, run, COUNTED)
         if row is None:
             raise NotFound("there is no such run")
-        (view,) = await self._run_views([row])
+        (view,) = await self._run_views(tenant, [row])
         if row.waits == "parents":
             view.waiting_for = parents_words(await graphs.why_blocked(self._database, run))
         return view
@@ -98,14 +103,16 @@ class Insights:
         rows = await reading.list_runs(
             self._database, tenant, below=_id_of(cursor), job=job, states=_states(status, state), limit=limit + 1
         )
-        views = dict(zip((row.id for row in rows), await self._run_views(rows), strict=True))
+        views = dict(zip((row.id for row in rows), await self._run_views(tenant, rows), strict=True))
         return _page(rows, limit, lambda row: views[row.id], lambda row: encode("c", row.id))
 
-    async def _run_views(self, rows: Sequence[RunRow]) -> list[RunView]:
+    async def _run_views(self, tenant: int, rows: Sequence[RunRow]) -> list[RunView]:
         """With what was asked of those that run, and what they said."""
+        rows = await opened(self._vault, tenant, rows)
         going = [row.id for row in rows if row.state == State.RUNNING]
         asked = await asked_to_stop(self._database, going)
-        said = await progress_of_runs(self._database, [row.id for row in rows])
+        told = await progress_of_runs(self._database, [row.id for row in rows])
+        said = {run: await opened_said(self._vault, tenant, run, word) for run, word in told.items()}
         return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
 
     async def signing_secret(self, tenant: int) -> str:
@@ -118,7 +125,9 @@ class Insights:
         rows = await reading.list_attempts(
             self._database, tenant, job=job, run=run, below=_attempt_of(cursor), limit=limit + 1
         )
-        said = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+        rows = await opened(self._vault, tenant, rows)
+        told = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+        said = {each: await opened_said(self._vault, tenant, each[0], word) for each, word in told.items()}
 
         def view(row: AttemptRow) -> AttemptView:
             return attempt_view(row, said.get((row.run, row.fence)))
