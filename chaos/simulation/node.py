@@ -38,6 +38,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
@@ -206,6 +207,7 @@ class ApiNode(Node):
             Graphs(database, hints.give),
             Keys(database),
             AuditTrail(database),
+            Paging(database),
             Secrets(database, NO_VAULT),
             Encryption(database, NO_VAULT),
         )

@@ -23,6 +23,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.secrets import Secrets
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database
@@ -149,6 +150,7 @@ def application(
         world.graphs,
         Keys(world.database),
         world.audit,
+        Paging(world.database),
         world.secrets,
         world.encryption,
         egress=egress,

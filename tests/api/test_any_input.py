@@ -72,4 +72,4 @@ async def test_no_bytes_break_the_api(api: Caller, raw: bytes):
 async def test_no_query_breaks_the_api(api: Caller, query: dict[str, str]):
     for address in ("/v1/jobs", "/v1/runs"):
         text = urlencode(query, errors="surrogatepass")
-        assert (await api.get(f"{address}?{text}")).status in {200, 422}
+        assert (await api.get(f"{address}?{text}")).status in {200, 400, 422}

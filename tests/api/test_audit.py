@@ -128,7 +128,7 @@ async def test_pages_filters_and_other_tenants(api: Caller, stranger: Caller):
     assert await entries(api, "?key=other") == await entries(api, "?request=other") == []
     assert await entries(stranger) == []
     assert (await api.get("/v1/audit?outcome=maybe")).status == 422
-    assert (await api.get("/v1/audit?cursor=x")).field == "cursor"
+    assert (await api.get("/v1/audit?cursor=x")).status == 400
 
 
 async def test_whoever_is_turned_away_is_noted(api: Caller, world: World):

@@ -103,7 +103,8 @@ async def test_a_name_twice_inside_a_payload_is_the_handlers_business(api: Calle
 async def test_a_huge_body_is_refused_before_it_is_read_to_its_end(api: Caller, world: World):
     before = await rows(world)
     answer = await api("POST", "/v1/jobs", raw=b'{"name":"' + b"x" * (1 << 20) + b'"}')
-    assert answer.field == "body"
+    assert (answer.status, answer.json["type"]) == (413, "urn:foliot:problem:too-large")
+    assert "262,144" in answer.json["hint"]
     assert await rows(world) == before
 
 

@@ -42,9 +42,6 @@ QUERIES = {
     "limit=many": "limit",
     "limit=": "limit",
     "limit=1&limit=2": "limit",
-    "cursor=nonsense": "cursor",
-    "cursor=c_zzzzzzzzzzzzz": "cursor",
-    "cursor=": "cursor",
     "cursor=c_%00": "cursor",
     "colour=blue": "colour",
     "status=nonsense": "status",
@@ -107,7 +104,7 @@ async def test_bad_queries_are_told_by_their_parameter(
 async def test_bad_pages_of_attempts_are_told_too(api: Caller, subtests: pytest.Subtests):
     made, run = await api.create(), await api.submit()
     for address in (f"/v1/jobs/{made['jobId']}/executions", f"/v1/runs/{run}/attempts"):
-        for query in ("limit=0", "limit=501", "cursor=x", "cursor=c_0000000000000", "cursor=c_0000000000000.x"):
+        for query in ("limit=0", "limit=501", "cursor=1&cursor=2"):
             with subtests.test(f"{address}?{query}"):
                 assert (await api.get(f"{address}?{query}")).field == query.partition("=")[0]
 

@@ -34,7 +34,9 @@ SHARED = {"worker", "queue", "key"}
 DEAD = {"getDeadLetter", "retryRun"}
 WORK = {operation.name for operation in OPERATIONS if operation.scope == "work"}
 """What workers say of runs has a test of its own."""
-PART_OF_A_PATH = {"listOccurrences", "listExecutions", "listAttempts"}
+PART_OF_A_PATH = {
+    "listOccurrences", "listExecutions", "listAttempts", "listRunsOfJob", "listVersions", "listTransitions",
+}  # fmt: skip
 NOT_PAGED_HERE = {"listGaps", "listWorkers", "listQueues", "listTenants"}
 """Of these an owner has no second page here; the last three are not a tenant's."""
 BODIES: dict[str, Any] = {

@@ -159,7 +159,8 @@ async def test_switched_on_what_was_stored_follows_and_rotation_changes_every_ke
         (held,) = await claim(carrier)
         await carrier.settle([failed(held)])
         waits = await submit(world)
-        assert await in_plain(world) >= {"job", "subscription", "run", "dead_letter", "history"}
+        await world.change(job, name="renamed")
+        assert await in_plain(world) >= {"job", "job_version", "subscription", "run", "dead_letter", "history"}
 
         for version in (1, 2, 3):
             if version == 1:
@@ -172,11 +173,13 @@ async def test_switched_on_what_was_stored_follows_and_rotation_changes_every_ke
             assert operation.progress.succeeded == operation.progress.total > 4
             assert await in_plain(world) == set()
             prefix = b"\0\1" + version.to_bytes(4, "big")
-            for table in ("job", "subscription", "run", "dead_letter"):
+            for table in ("job", "job_version", "subscription", "run", "dead_letter"):
                 old = f"SELECT count(*) FROM {table} WHERE tenant = $1 AND substring(payload FROM 1 FOR 6) <> $2"
                 assert await world.value(old, world.tenant, prefix) == 0
             assert bytes((await world.insights.job(world.tenant, "acme", job)).payload) == PAYLOAD
             assert (await world.insights.run(world.tenant, dead)).error_message == f"no {MARK}"
+            versions = (await world.insights.versions(world.tenant, job, limit=9, cursor=None)).items
+            assert [each.definition["payload"] for each in versions] == [{"who": MARK}] * 2
         fresh = await submit(world)
         # Claimed by one who knew the keys of before: it asks for the new one.
         assert {(run.id, run.payload) for run in await claim(carrier, 2)} == {(waits, PAYLOAD), (fresh, PAYLOAD)}

@@ -33,6 +33,7 @@ from foliot.api.endpoint import Endpoint, endpoint
 from foliot.api.openapi import document
 from foliot.api.operation import Operation, Services
 from foliot.api.reference import page
+from foliot.api.style import HEADERS
 from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit import telemetry
 from foliot.services.gauges import Gauges
@@ -78,11 +79,7 @@ def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
         return Response(openapi, media_type="application/json")
 
     async def reference(_: Request) -> Response:
-        return Response(
-            docs,
-            media_type="text/html",
-            headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
-        )
+        return Response(docs, media_type="text/html", headers=HEADERS)
 
     async def home(_: Request) -> Response:
         return RedirectResponse("/docs")

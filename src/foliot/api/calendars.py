@@ -43,7 +43,7 @@ async def get_calendar(call: Call) -> Reply:
 
 
 async def put_calendar(call: Call) -> Reply:
-    view, is_new = await call.services.calendars.put(call.tenant.id, call.path["calendar"], call.body)
+    view, is_new = await call.services.calendars.put(call.tenant.id, call.path["calendar"], call.body, call.condition)
     return Reply(view, status=201 if is_new else 200)
 
 
@@ -61,7 +61,7 @@ async def preview_calendar(call: Call) -> Reply:
 
 
 async def delete_calendar(call: Call) -> Reply:
-    return Reply(await call.services.calendars.delete(call.tenant.id, call.path["calendar"]))
+    return Reply(await call.services.calendars.delete(call.tenant.id, call.path["calendar"], call.condition))
 
 
 OPERATIONS = (
@@ -97,6 +97,7 @@ OPERATIONS = (
         text=("text/calendar", IcsBody),
         largest_body=2 * LARGEST,
         result=ImportedCalendar,
+        also=(201,),
     ),
     Operation(
         name="getCalendar",
@@ -106,6 +107,7 @@ OPERATIONS = (
         summary="Read a calendar, and how many jobs follow it",
         handler=get_calendar,
         result=CalendarView,
+        is_versioned=True,
     ),
     Operation(
         name="putCalendar",
@@ -116,6 +118,9 @@ OPERATIONS = (
         handler=put_calendar,
         body=CalendarBody,
         result=CalendarView,
+        also=(201,),
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="deleteCalendar",
@@ -125,5 +130,7 @@ OPERATIONS = (
         summary="Delete a calendar that no job follows",
         handler=delete_calendar,
         result=CalendarView,
+        is_versioned=True,
+        is_conditional=True,
     ),
 )

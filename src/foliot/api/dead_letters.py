@@ -105,6 +105,7 @@ OPERATIONS = (
         handler=replay_dead_letters,
         body=ReplayBody,
         result=LettersDone,
+        also=(202,),
         idempotent_by_key=True,
     ),
     Operation(
@@ -116,6 +117,7 @@ OPERATIONS = (
         handler=discard_dead_letters,
         body=DiscardBody,
         result=LettersDone,
+        also=(202,),
         idempotent_by_key=True,
     ),
     Operation(

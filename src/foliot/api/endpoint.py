@@ -14,9 +14,11 @@ from starlette.responses import Response
 from foliot.api import problems
 from foliot.api.doing import REQUEST_ID, deed_of, request_id
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
+from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField
+from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
@@ -34,7 +36,7 @@ NOBODY = KeyOwner(b"", 0, "", "", ())
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
-    is_change = operation.is_change
+    is_change, pages = operation.is_change, is_paged(operation.query)
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -72,10 +74,13 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
                 gone=partial(_gone, request),
                 token=token,
+                condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
-            return _render(
-                await (_noted(request, operation, call) if is_change else operation.handler(call)), operation
-            )
+            if pages:
+                reply = await _page(operation, call)
+            else:
+                reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
+            return _render(request, reply, operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
             if isinstance(error, Forbidden):
                 services.audit.denied(deed_of(request, operation, caller, ""), error.message)
@@ -93,12 +98,24 @@ async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
         DOING.reset(doing)
 
 
+async def _page(operation: Operation, call: Call) -> Reply:
+    """One page of a list. Within, cursors are plain positions; outside nobody can tell, or write one."""
+    cursors = await call.services.paging.cursors()
+    place = list_of(operation.name, call.tenant.id, call.path, call.query)
+    if call.query.cursor is not None:
+        call.query.cursor = cursors.read(place, call.query.cursor)
+    reply = await operation.handler(call)
+    if reply.value.next_cursor is not None:
+        reply.value.next_cursor = cursors.write(place, reply.value.next_cursor)
+    return reply
+
+
 def _explained(error: Exception, operation: Operation) -> Response:
     match error:
         case FoliotError():
             return problems.render(error)
         case msgspec.ValidationError():
-            return problems.invalid(problems.field_error(error))
+            return problems.invalid(problems.field_error(error, operation.shapes))
         case msgspec.DecodeError():
             return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
         case ClientDisconnect():
@@ -135,7 +152,7 @@ async def _read(request: Request, operation: Operation) -> bytes:
         size += len(part)
         if size > operation.largest_body:
             limit = f"{operation.largest_body:,} bytes"
-            raise InvalidField("body", f"is larger than {limit}", "payloads take at most 262,144 bytes each")
+            raise TooLarge(f"the body is larger than {limit}", "payloads take at most 262,144 bytes each: send less")
         parts.append(part)
     return b"".join(parts)
 
@@ -148,7 +165,25 @@ def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", op
     return None if not raw and operation.body_is_optional else read_body(raw, decoder)
 
 
-def _render(reply: Reply, operation: Operation) -> Response:
+def _condition(request: Request, operation: Operation) -> Condition:
+    """A condition is looked at or refused, never passed over."""
+    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
+    if match is None and none_match is None:
+        return UNCONDITIONAL
+    if not operation.is_conditional:
+        name = "If-Match" if match is not None else "If-None-Match"
+        raise InvalidField(name, "this call takes no condition", "leave it out")
+    return condition_of(match, none_match)
+
+
+def _render(request: Request, reply: Reply, operation: Operation) -> Response:
     content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
     headers = {} if reply.location is None else {"Location": reply.location}
-    return Response(content, reply.status or operation.status, headers, "application/json")
+    status = reply.status or operation.status
+    if operation.is_versioned:
+        version = reply.value.version if reply.version is None else reply.version
+        headers["ETag"] = tag = tag_of(version, content)
+        seen = request.headers.get("if-none-match")
+        if operation.method == "GET" and seen is not None and is_known(seen, tag):
+            return Response(status_code=304, headers=headers)
+    return Response(content, status, headers, "application/json")

@@ -22,7 +22,7 @@ from foliot.store.submission import Asked, NewRun
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.jobs import JobBatch, JobBody, check_key, check_payload, draft_of, drafts_of
 from foliot.wire.runs import RunByHand, start_of
-from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page
+from foliot.wire.views import Accepted, AttemptView, CreatedJobs, JobView, Page, VersionView
 
 Done = TypeVar("Done")
 
@@ -34,6 +34,10 @@ class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     schedule_type: str | None = None
     limit: Limit = 50
     cursor: str | None = None
+
+
+class DeleteQuery(msgspec.Struct, forbid_unknown_fields=True):
+    purge: bool = False
 
 
 def job_id(call: Call) -> int:
@@ -85,7 +89,8 @@ async def create_job(call: Call) -> Reply:
         )
 
     body = await _resolving(call, create)
-    return Reply(body, location=f"/v1/jobs/{msgspec.json.decode(body)['jobId']}")
+    made = msgspec.json.decode(body)
+    return Reply(body, location=f"/v1/jobs/{made['jobId']}", version=made["version"])
 
 
 async def create_jobs(call: Call) -> Reply:
@@ -109,7 +114,12 @@ async def put_job(call: Call) -> Reply:
 
     async def put(calendars: Calendars) -> Reply:
         draft = _draft(call, call.body, calendars)
-        row, is_new = await call.services.control.put(call.tenant.id, key, lambda _: draft)
+
+        def replaced(row: JobRow | None) -> Draft:
+            call.condition.check(None if row is None else row.version)
+            return draft
+
+        row, is_new = await call.services.control.put(call.tenant.id, key, replaced)
         return Reply(_view(call, row, calendars), status=201 if is_new else 200)
 
     return await _resolving(call, put)
@@ -127,6 +137,7 @@ async def get_job(call: Call) -> Reply:
 async def change_job(call: Call) -> Reply:
     async def change(calendars: Calendars) -> Reply:
         def edited(row: JobRow) -> Draft:
+            call.condition.check(row.version)
             body = merged(row, call.raw)
             # A job whose target has been forbidden since can still be changed otherwise.
             is_new = "handler" in call.body
@@ -139,7 +150,15 @@ async def change_job(call: Call) -> Reply:
 
 
 async def cancel_job(call: Call) -> Reply:
-    return Reply(_view(call, await call.services.control.cancel(call.tenant.id, job_id(call))))
+    cancelled = await call.services.control.cancel(call.tenant.id, job_id(call), call.condition)
+    return Reply(_view(call, cancelled))
+
+
+async def delete_job(call: Call) -> Reply:
+    reply = await cancel_job(call)
+    if call.query.purge:
+        await call.services.control.erase(call.tenant.id, job_id(call))
+    return reply
 
 
 async def pause_job(call: Call) -> Reply:
@@ -171,6 +190,11 @@ async def list_executions(call: Call) -> Reply:
         call.tenant.id, job=job, limit=call.query.limit, cursor=call.query.cursor
     )
     return Reply(page)
+
+
+async def list_versions(call: Call) -> Reply:
+    query = msgspec.structs.asdict(call.query)
+    return Reply(await call.services.insights.versions(call.tenant.id, job_id(call), **query))
 
 
 def run_key(call: Call) -> Key | None:
@@ -205,6 +229,7 @@ OPERATIONS = (
         handler=create_job,
         body=JobBody,
         result=JobView,
+        is_versioned=True,
         status=201,
         idempotent_by_key=True,
     ),
@@ -240,6 +265,9 @@ OPERATIONS = (
         handler=put_job,
         body=JobBody,
         result=JobView,
+        also=(201,),
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="pauseJob",
@@ -249,6 +277,7 @@ OPERATIONS = (
         summary="Pause a job: nothing of it starts from `holdsBy` on until it is resumed; what runs goes on",
         handler=pause_job,
         result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="resumeJob",
@@ -258,6 +287,7 @@ OPERATIONS = (
         summary="Resume a paused job",
         handler=resume_job,
         result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="cancelJob",
@@ -267,6 +297,8 @@ OPERATIONS = (
         summary="Cancel a job and its runs; those that run are asked to stop",
         handler=cancel_job,
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="runJob",
@@ -293,6 +325,16 @@ OPERATIONS = (
         result=Page[AttemptView],
     ),
     Operation(
+        name="listVersions",
+        method="GET",
+        path="/v1/jobs/{job}/versions",
+        scope="jobs:read",
+        summary="List the definitions that a job has had, newest first; the last hundred are kept",
+        handler=list_versions,
+        query=PageQuery,
+        result=Page[VersionView],
+    ),
+    Operation(
         name="getJob",
         method="GET",
         path="/v1/jobs/{job}",
@@ -300,6 +342,7 @@ OPERATIONS = (
         summary="Read a job",
         handler=get_job,
         result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="changeJob",
@@ -309,15 +352,21 @@ OPERATIONS = (
         summary="Change some fields of a job, null takes one away; instants from now on follow the new definition",
         handler=change_job,
         body=dict[str, msgspec.Raw],
+        body_shown=JobBody,
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
     Operation(
         name="deleteJob",
         method="DELETE",
         path="/v1/jobs/{job}",
         scope="jobs:write",
-        summary="Cancel a job; it stays readable with its history",
-        handler=cancel_job,
+        summary="Cancel a job; it stays readable with its history, unless `purge` erases it with all that it did",
+        handler=delete_job,
+        query=DeleteQuery,
         result=JobView,
+        is_versioned=True,
+        is_conditional=True,
     ),
 )

@@ -1,9 +1,11 @@
-"""Operations on keys. What makes one takes no Idempotency-Key: its answer, and the key in it, would have to be kept."""
+"""Operations on keys."""
 
 import msgspec
 
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
+from foliot.kit.envelope import Envelope
+from foliot.store.submission import Asked
 from foliot.wire.keys import CreatedKey, KeyBody, KeyView, RotateBody, RotatedKey, life_of, new_key, overlap_of
 from foliot.wire.views import Page
 
@@ -16,12 +18,18 @@ class KeyQuery(msgspec.Struct, forbid_unknown_fields=True):
     cursor: str | None = None
 
 
+def sealed(call: Call) -> Asked:
+    """A request whose answer has a key in it: it is kept so that only the same caller can have it again."""
+    envelope = None if call.key is None else Envelope(call.token, call.key)
+    return Asked(call.tenant.id, call.key, call.fingerprint, envelope)
+
+
 async def list_keys(call: Call) -> Reply:
     return Reply(await call.services.keys.page(call.tenant.authority, **msgspec.structs.asdict(call.query)))
 
 
 async def create_key(call: Call) -> Reply:
-    made = await call.services.keys.create(call.tenant.authority, new_key(call.body), call.body.tenant)
+    made = await call.services.keys.create(call.tenant.authority, new_key(call.body), call.body.tenant, sealed(call))
     return Reply(made, location=f"/v1/keys/{made.key_id}")
 
 
@@ -36,7 +44,8 @@ async def revoke_key(call: Call) -> Reply:
 async def rotate_key(call: Call) -> Reply:
     body: RotateBody = call.body or RotateBody()
     overlap, life = overlap_of(body.overlap), life_of(body.expires_in)
-    return Reply(await call.services.keys.rotate(call.tenant.authority, call.path["keyId"], overlap=overlap, life=life))
+    authority, key = call.tenant.authority, call.path["keyId"]
+    return Reply(await call.services.keys.rotate(authority, key, overlap=overlap, life=life, asked=sealed(call)))
 
 
 OPERATIONS = (
@@ -60,6 +69,7 @@ OPERATIONS = (
         body=KeyBody,
         result=CreatedKey,
         status=201,
+        idempotent_by_key=True,
     ),
     Operation(
         name="rotateKey",
@@ -72,6 +82,7 @@ OPERATIONS = (
         body_is_optional=True,
         result=RotatedKey,
         status=201,
+        idempotent_by_key=True,
     ),
     Operation(
         name="getKey",

@@ -12,6 +12,17 @@ from foliot.wire.views import Problem
 
 _PARAMETER = re.compile(r"{(\w+)}")
 _REF = "#/components/schemas/{name}"
+_ETAG: dict[str, Any] = {
+    "description": 'The version, and what it looks like just now: `"7-9f86d081884c"`',
+    "schema": {"type": "string"},
+}
+
+
+_ALSO = {
+    200: {"description": "Done, or a dry run"},
+    201: {"description": "Created"},
+    202: {"description": "Begun: follow the operation that it speaks of"},
+}
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -65,10 +76,23 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
             },
         },
     }
+    for status in operation.also:
+        answer["responses"][str(status)] = {**answer["responses"][str(operation.status)], **_ALSO[status]}
+    if operation.is_versioned:
+        for status, response in answer["responses"].items():
+            if status != "default":
+                response["headers"] = {"ETag": _ETAG}
+    if operation.is_versioned and operation.method == "GET":
+        answer["responses"]["304"] = {"description": "As it was (If-None-Match)", "headers": {"ETag": _ETAG}}
+    if operation.is_conditional:
+        problem = answer["responses"]["default"]["content"]
+        answer["responses"]["412"] = {
+            "description": "It is at another version than the one that was named; ETag tells which",
+            "headers": {"ETag": _ETAG},
+            "content": problem,
+        }
     if not operation.needs_key:
         answer["security"] = [{"token": []}]
-    if operation.method == "PUT":
-        answer["responses"]["201"] = {**answer["responses"]["200"], "description": "Created"}
     if operation.body is not None:
         schema = {"$ref": _REF.format(name="JobPatch")} if operation.name == "changeJob" else known[str(operation.body)]
         answer["requestBody"] = {
@@ -90,13 +114,17 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         for name, schema in components[operation.query.__name__]["properties"].items():
             found.append({"name": name, "in": "query", "required": False, "schema": schema})
     if operation.idempotent_by_key:
-        found.append(
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "required": False,
-                "description": "The same key creates once, for 24 hours or longer; repeats get the first answer.",
-                "schema": {"type": "string", "maxLength": 200},
-            }
-        )
+        said = "The same key creates once, for 24 hours or longer; repeats get the first answer."
+        found.append(_header("Idempotency-Key", said, 200))
+    if operation.is_conditional:
+        found.append(_header("If-Match", 'Change it only at this version: the ETag of an answer, or `"7"`.', 1_000))
+    if operation.is_versioned and operation.method == "GET":
+        found.append(_header("If-None-Match", "Answer 304 if it still looks like that: the ETag of an answer.", 1_000))
+    if operation.is_conditional and operation.method == "PUT":
+        found.append(_header("If-None-Match", "`*`: only create it, replace nothing.", 1))
     return found
+
+
+def _header(name: str, description: str, longest: int) -> dict[str, Any]:
+    schema = {"type": "string", "maxLength": longest}
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}

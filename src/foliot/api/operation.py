@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
@@ -22,6 +23,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
@@ -68,6 +70,7 @@ class Services(NamedTuple):
     graphs: Graphs
     keys: Keys
     audit: AuditTrail
+    paging: Paging
     secrets: Secrets
     encryption: Encryption
     egress: Egress = EVERYWHERE
@@ -91,6 +94,8 @@ class Call(NamedTuple):
     """Returns when the caller has hung up."""
     token: str = ""
     """What the caller shows, of an operation that needs no key."""
+    condition: Condition = UNCONDITIONAL
+    """Of a change: which version of the thing it is meant for."""
 
 
 class Reply(NamedTuple):
@@ -99,6 +104,8 @@ class Reply(NamedTuple):
     value: Any
     status: int | None = None
     location: str | None = None
+    version: int | None = None
+    """Of what is answered, where the bytes do not show it."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,14 +120,22 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     result: Any
     body: Any = None
     body_is_optional: bool = False
+    body_shown: Any = None
+    """What the body looks like, where the handler reads it by itself."""
     query: Any = None
     status: int = 200
+    also: tuple[int, ...] = ()
+    """Other ways to succeed, with the same shape."""
     needs_key: bool = True
     """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
     is_submission: bool = False
     """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record."""
+    is_versioned: bool = False
+    """Whether what it answers with has a version: the answer carries an ETag."""
+    is_conditional: bool = False
+    """Whether it changes only the version that the caller names, if it names one (If-Match)."""
     largest_body: int = SMALL
     text: tuple[str, Callable[[str], Any]] | None = None
     """Besides JSON: a content type, and how a body is made from text that is declared as such."""
@@ -129,6 +144,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def route(self) -> str:
         """The path as the router wants it: keys may contain slashes, ids never do."""
         return self.path.replace("{key}", "{key:path}")
+
+    @property
+    def shapes(self) -> tuple[Any, ...]:
+        """What bodies and queries of it look like."""
+        return tuple(each for each in (self.body_shown or self.body, self.query) if each is not None)
 
     @property
     def is_fixed(self) -> bool:

@@ -60,6 +60,7 @@ OPERATIONS = (
         body=BackfillBody,
         result=OperationView,
         status=202,
+        also=(200,),
         idempotent_by_key=True,
     ),
     Operation(

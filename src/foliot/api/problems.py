@@ -1,18 +1,22 @@
 """Errors as problem+json (RFC 9457): each leaf of the error tree is translated once, here."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
+from foliot.api.names import nearest
 from foliot.domain.errors import (
     Conflict,
     Cycle,
     FoliotError,
+    ForeignCursor,
     Forbidden,
     InvalidField,
     NotFound,
+    Stale,
+    TooLarge,
     Unauthorised,
     Unavailable,
 )
@@ -24,6 +28,7 @@ _NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")
 _BEARER: Final = {"WWW-Authenticate": "Bearer"}
 _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...]] = (
     (Cycle, 400, "dependency-cycle", "Dependency cycle", {}),
+    (TooLarge, 413, "too-large", "Content too large", {}),
     (NotFound, 404, "not-found", "Not found", {}),
     (Unauthorised, 401, "unauthorised", "Unauthorised", _BEARER),
     (Forbidden, 403, "forbidden", "Forbidden", {}),
@@ -36,7 +41,8 @@ _CLEARER: Final = (
     ("timezone component", "has no offset from UTC", _INSTANT),
     ("Invalid RFC3339", "is not a date and time that exists", _INSTANT),
     ("datetime", "", _INSTANT),
-    ("unknown field", "", "see /docs for the fields of this call"),
+    ("unknown field", "is not a field of this call", "see /docs for the fields of this call"),
+    ("Expected `int`, got `float`", "is not a whole number", "write it without a fraction: 7, not 7.0"),
     ("missing required field", "is missing", "add it"),
     ("of length >= 1", "is empty", "fill it in"),
     ("Number out of range", "is too large a number", _SEE_DOCS),
@@ -79,6 +85,12 @@ def problem(
 def render(error: FoliotError) -> Response:
     if isinstance(error, InvalidField):
         return invalid(FieldError(error.field, error.message, error.hint))
+    if isinstance(error, ForeignCursor):
+        errors = [FieldError("cursor", error.message, error.hint)]
+        return problem(400, "foreign-cursor", "No such page", error.message, hint=error.hint, errors=errors)
+    if isinstance(error, Stale):
+        tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
+        return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
             return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))
@@ -102,11 +114,15 @@ def unauthorised() -> Response:
     )
 
 
-def field_error(error: msgspec.ValidationError) -> FieldError:
-    """What msgspec says about a body or a query, with the field it speaks of and what to do."""
+def field_error(error: msgspec.ValidationError, shapes: tuple[Any, ...] = ()) -> FieldError:
+    """What msgspec says about a body or a query, with the field it speaks of and what to do.
+
+    `shapes` are the types of both: of a name that none of them has, the nearest that they have is the hint.
+    """
     message, path = str(error), ""
     if match := _PATH.fullmatch(message):
         message, path = match[1], match[2]
+    place = path
     if named := _NAMED.search(message):
         path = f"{path}.{named[1]}" if path else named[1]
     for field, part, clearer, hint in _OF_COMMANDS:
@@ -114,5 +130,7 @@ def field_error(error: msgspec.ValidationError) -> FieldError:
             return FieldError(path, clearer, hint)
     for part, clearer, hint in _CLEARER:
         if part in message:
+            if part == "unknown field" and named and (meant := nearest(shapes, place, named[1])):
+                hint = f"did you mean {' or '.join(meant)}?"  # noqa: PLW2901 - the better one
             return FieldError(path or "body", clearer or message, hint)
     return FieldError(path or "body", message, _SEE_DOCS if path else "send one JSON object")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from starlette.requests import Request
 
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import InvalidField, TooLarge
 
 DEEPEST: Final = 64
 """Levels of nesting in a body."""
@@ -16,6 +16,8 @@ SMALL: Final = 1 << 20
 """Bytes: what most operations take at most. A larger batch is not read twice to look for repeated names."""
 LARGE: Final = 64 << 20
 """Bytes: what batches take at most."""
+LONGEST_QUERY: Final = 8 << 10
+"""Bytes of what stands behind the question mark."""
 _FLATTEN: Final = "flatten it, or send the inner part as a string"
 # Possessive, and only ever applied to what is known to be well formed: without both, a body of quotes and
 # backslashes takes time quadratic in its length.
@@ -50,6 +52,8 @@ def read_text(raw: bytes) -> str:
 def read_query(request: Request, type_: Any) -> Any:
     if type_ is None and not request.scope["query_string"]:
         return None
+    if len(request.scope["query_string"]) > LONGEST_QUERY:
+        raise TooLarge(f"the query is longer than {LONGEST_QUERY:,} bytes", "ask for less at a time")
     given = request.query_params
     if type_ is None:
         if given:

@@ -2,75 +2,163 @@
 
 import html
 import json
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-_STYLE: Final = """
-:root { color-scheme: light dark; --line: #8884; --quiet: #777; --accent: #b4661e; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 small { color: var(--quiet); font-weight: normal; font-size: 1rem; }
-h2 { border-bottom: 1px solid var(--line); margin-top: 2.5rem; text-transform: capitalize; }
-details { border: 1px solid var(--line); border-radius: .5rem; margin: .5rem 0; padding: .5rem .8rem; }
-summary { cursor: pointer; } code, pre { font: 13px/1.45 ui-monospace, monospace; }
-summary b { display: inline-block; width: 4rem; color: var(--accent); }
-pre { overflow: auto; background: #8881; padding: .7rem; border-radius: .4rem; }
-table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .2rem .6rem .2rem 0; }
-.quiet { color: var(--quiet); }
-"""
+from foliot.api.style import STYLE
+
+_RULES: Final = (
+    ("Keys", "Send yours as `Authorization: Bearer fol_…`. Each call names the scope that a key needs for it."),
+    ("Errors", "`application/problem+json`: what went wrong, in which field, and what to do next."),
+    ("Lists", "Pass `nextCursor` on as `cursor`, unchanged and with the same filters; null ends the list."),
+    ("Once", "With an `Idempotency-Key` whatever creates something does it once: repeats get the first answer."),
+    ("Versions", "`If-Match` with the `ETag` of an answer changes only what you have seen; inside /v1 changes are additive."),
+)
+_EXAMPLES: Final = {
+    "createJob": {"name": "nightly-report", "handler": "https://example.com/run", "cronExpression": "0 9 * * MON"},
+    "createRun": {"handler": "https://example.com/run", "payload": {"team": 7}},
+    "changeJob": {"cronExpression": "0 10 * * *"},
+    "createKey": {"name": "deploys", "role": "editor"},
+}
+_DEEPEST: Final = 3
+_CODE: Final = re.compile(r"`([^`]+)`")
 
 
-def page(document: dict[str, Any]) -> bytes:
-    groups: dict[str, list[str]] = {}
+def page(document: Mapping[str, Any]) -> bytes:
+    groups: dict[str, list[tuple[str, str, Any]]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            groups.setdefault(operation["tags"][0], []).append(_operation(method, path, operation))
-    schemas = "".join(
-        f'<details id="{_text(name)}"><summary><code>{_text(name)}</code>'
-        f" {_text(schema.get('description', ''))}</summary>"
-        f"<pre>{_text(json.dumps(schema, indent=2))}</pre></details>"
-        for name, schema in sorted(document["components"]["schemas"].items())
-    )
-    body = "".join(f"<h2>{_text(tag)}</h2>{''.join(parts)}" for tag, parts in groups.items())
+            groups.setdefault(operation["tags"][0], []).append((method, path, operation))
+    schemas = document["components"]["schemas"]
     info = document["info"]
+    rules = "".join(f"<tr><td>{_text(name)}<td>{_prose(rule)}" for name, rule in _RULES)
+    sections = "".join(
+        f"<section><h2>{_text(tag)}</h2>{''.join(_operation(*each, schemas) for each in calls)}</section>"
+        for tag, calls in groups.items()
+    )
+    shapes = "".join(_shape(name, schema) for name, schema in sorted(schemas.items()))
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Foliot API</title><style>{_STYLE}</style>'
-        f"<h1>Foliot API <small>{_text(info['version'])}</small></h1><p>{_text(info['description'])}</p>"
-        "<p>Send your key as <code>Authorization: Bearer fol_…</code>. Errors are "
-        "<code>application/problem+json</code> and say what to do next. "
-        'The same as a document for machines: <a href="/openapi.json">/openapi.json</a>.</p>'
-        f"{body}<h2>Shapes</h2>{schemas}</html>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Foliot API</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>'
+        f"<body>{_contents(groups)}<main><h1>Foliot API <small>{_text(info['version'])}</small></h1>"
+        f"<p>{_text(info['description'])}</p><table>{rules}</table>"
+        '<p class="quiet">The same for machines: <a href="/openapi.json">/openapi.json</a>.</p>'
+        f'{sections}<section id="shapes"><h2>Shapes</h2>{shapes}</section></main></body></html>'
     ).encode()
 
 
-def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{_text(each['name'])}</code><td class=quiet>{_text(each['in'])}"
-        f"<td>{_text(_kind(each['schema']))}"
-        for each in operation["parameters"]
+def _contents(groups: Mapping[str, list[tuple[str, str, Any]]]) -> str:
+    parts = "".join(
+        f"<h2>{_text(tag)}</h2><ul>"
+        + "".join(
+            f'<li><a href="#{_text(each["operationId"])}"><b class="verb {method}">{method.upper()}</b> '
+            f"{_text(each['operationId'])}</a>"
+            for method, _, each in calls
+        )
+        + "</ul>"
+        for tag, calls in groups.items()
     )
+    return f'<nav aria-label="Contents"><strong>Foliot API</strong>{parts}<h2><a href="#shapes">Shapes</a></h2></nav>'
+
+
+def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    name = _text(operation["operationId"])
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    done = next(iter(operation["responses"].values()))["content"]["application/json"]["schema"]
     return (
-        f"<details><summary><b>{_text(method.upper())}</b> <code>{_text(path)}</code>"
-        f" {_text(operation['summary'])}</summary>"
-        f'<p class="quiet">Scope <code>{_text(operation["x-scope"])}</code></p><table>{rows}</table>'
-        + (f"<p>Body: {_link(body)}</p>" if body else "")
-        + f"<p>Answer: {_link(done)}</p></details>"
+        f'<article id="{name}"><header><b class="verb {method}">{method.upper()}</b>'
+        f'<a class="self" href="#{name}"><code>{_text(path)}</code></a><span class="quiet">{name}, needs '
+        f"<code>{_text(operation['x-scope'])}</code></span><p>{_prose(operation['summary'])}</p></header><div>"
+        + _parameters(operation["parameters"])
+        + (f"<h3>Body: {_kind(body)}</h3>{_fields(_resolved(body, schemas))}" if body else "")
+        + _answers(operation["responses"])
+        + f"<details><summary>Try it</summary><pre>{_text(_example(method, path, operation, body))}</pre></details>"
+        "</div></article>"
     )
 
 
-def _kind(schema: dict[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(_kind(each) for each in schema["anyOf"] if each.get("type") != "null")
-    return str(schema.get("type", ""))
+def _parameters(parameters: list[dict[str, Any]]) -> str:
+    rows = "".join(
+        f"<tr><td><code>{_text(each['name'])}</code> <span class=quiet>{_text(each['in'])}</span>"
+        f"<td>{_kind(each['schema'])} {_prose(each.get('description', ''))}"
+        for each in parameters
+    )
+    return f"<h3>Parameters</h3><table>{rows}</table>" if rows else ""
 
 
-def _link(schema: dict[str, Any]) -> str:
+def _answers(responses: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><td><code>{_text('otherwise' if status == 'default' else status)}</code>"
+        f"<td>{' or '.join(_kind(each['schema']) for each in answer.get('content', {}).values())} "
+        f"<span class=quiet>{_prose(answer['description'])}</span>"
+        for status, answer in responses.items()
+    )
+    return f"<h3>Answers</h3><table>{rows}</table>"
+
+
+def _shape(name: str, schema: Mapping[str, Any]) -> str:
+    return (
+        f'<article id="{_text(name)}"><header><a class="self" href="#{_text(name)}"><code>{_text(name)}</code></a>'
+        f"<p>{_prose(schema.get('description', ''))}</p></header><div>{_fields(schema)}</div></article>"
+    )
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", [])
+    rows = "".join(
+        f"<tr><td><code>{_text(name)}</code>{' <span class=must>required</span>' if name in required else ''}"
+        f"<td>{_kind(field)} {_prose(field.get('description', ''))} {_usual(field)}"
+        for name, field in schema.get("properties", {}).items()
+    )
+    return f"<table>{rows}</table>" if rows else f"<p>{_kind(schema)}</p>"
+
+
+def _usual(field: Mapping[str, Any]) -> str:
+    given = field.get("default")
+    return "" if given in (None, [], {}) else f"<span class=quiet>usually <code>{_text(json.dumps(given))}</code></span>"
+
+
+def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
-    return (
-        f'<a href="#{_text(name)}"><code>{_text(name)}</code></a>'
-        if name
-        else f"<code>{_text(json.dumps(schema))}</code>"
-    )
+    return schemas[name] if name else schema  # type: ignore[no-any-return]
+
+
+def _kind(schema: Any, depth: int = 0) -> str:
+    """The type in a few words, with links to the shapes that it speaks of."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "anything"
+    if name := schema.get("$ref", "").rpartition("/")[2]:
+        return f'<a href="#{_text(name)}"><code>{_text(name)}</code></a>'
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(dict.fromkeys(_kind(each, depth + 1) for each in choices))
+    if "enum" in schema:
+        return " | ".join(f"<code>{_text(json.dumps(each))}</code>" for each in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items'), depth + 1)}"
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+        return f"object of {_kind(schema['additionalProperties'], depth + 1)}"
+    return _text(schema.get("format") or schema.get("type") or "anything") + "".join(_bounds(schema))
+
+
+def _bounds(schema: Mapping[str, Any]) -> Iterator[str]:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and most is not None:
+        yield f" from {least:,} to {most:,}"
+    if (longest := schema.get("maxLength")) is not None:
+        yield f", at most {longest:,} long"
+
+
+def _example(method: str, path: str, operation: Mapping[str, Any], body: Any) -> str:
+    lines = [f'curl -X {method.upper()} "$FOLIOT_URL{path}" -H "Authorization: Bearer $FOLIOT_KEY"']
+    if body:
+        sent = _EXAMPLES.get(operation["operationId"])
+        lines.append("  -d " + ("@body.json" if sent is None else f"'{json.dumps(sent)}'"))
+    return " \\\n".join(lines)
+
+
+def _prose(text: str) -> str:
+    """Text in which `names` are set apart."""
+    return _CODE.sub(r"<code>\1</code>", _text(text))
 
 
 def _text(value: Any) -> str:

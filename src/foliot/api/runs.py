@@ -1,10 +1,11 @@
 """Operations on runs."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
-from foliot.api.jobs import run_key
+from foliot.api.jobs import job_id, run_key
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit, PageQuery
 from foliot.api.reading import LARGE
@@ -19,15 +20,22 @@ from foliot.wire.filters import named_job
 from foliot.wire.graphs import GraphView
 from foliot.wire.jobs import payload_of
 from foliot.wire.runs import RunBatch, RunBody, spec_and_target, start_of
-from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView
+from foliot.wire.timing import Instant, check_instant
+from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView, TransitionView
 
 
-class RunQuery(msgspec.Struct, forbid_unknown_fields=True):
+class RunsOfJobQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     status: str | None = None
     state: str | None = None
-    job: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    text: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
     limit: Limit = 50
     cursor: str | None = None
+
+
+class RunQuery(RunsOfJobQuery, kw_only=True, forbid_unknown_fields=True):
+    job: str | None = None
 
 
 def run_id(call: Call) -> int:
@@ -64,8 +72,19 @@ async def create_runs(call: Call) -> Reply:
 
 
 async def list_runs(call: Call) -> Reply:
-    query = msgspec.structs.asdict(call.query)
-    query["job"] = None if call.query.job is None else named_job(call.query.job)
+    return await _runs(call, None if call.query.job is None else named_job(call.query.job))
+
+
+async def list_runs_of_job(call: Call) -> Reply:
+    job = job_id(call)
+    await call.services.control.read(call.tenant.id, job)
+    return await _runs(call, job)
+
+
+async def _runs(call: Call, job: int | None) -> Reply:
+    query = {**msgspec.structs.asdict(call.query), "job": job}
+    for bound in ("since", "until"):
+        query[bound] = check_instant(query[bound], bound)
     return Reply(await call.services.insights.runs(call.tenant.id, **query))
 
 
@@ -87,6 +106,11 @@ async def list_attempts(call: Call) -> Reply:
         call.tenant.id, run=run, limit=call.query.limit, cursor=call.query.cursor
     )
     return Reply(page)
+
+
+async def list_transitions(call: Call) -> Reply:
+    query = msgspec.structs.asdict(call.query)
+    return Reply(await call.services.insights.transitions(call.tenant.id, run_id(call), **query))
 
 
 async def get_signing_secret(call: Call) -> Reply:
@@ -158,10 +182,30 @@ OPERATIONS = (
         method="GET",
         path="/v1/runs",
         scope="runs:read",
-        summary="List runs, newest first",
+        summary="List runs, newest first; `since` and `until` are about when they were accepted",
         handler=list_runs,
         query=RunQuery,
         result=Page[RunView],
+    ),
+    Operation(
+        name="listRunsOfJob",
+        method="GET",
+        path="/v1/jobs/{job}/runs",
+        scope="runs:read",
+        summary="List the runs of a job, newest first",
+        handler=list_runs_of_job,
+        query=RunsOfJobQuery,
+        result=Page[RunView],
+    ),
+    Operation(
+        name="listTransitions",
+        method="GET",
+        path="/v1/runs/{run}/transitions",
+        scope="runs:read",
+        summary="List what happened to a run, oldest first, and the states that it passed through",
+        handler=list_transitions,
+        query=PageQuery,
+        result=Page[TransitionView],
     ),
     Operation(
         name="listAttempts",

@@ -9,6 +9,8 @@ import structlog
 import uvicorn
 from starlette.applications import Starlette
 
+from foliot.api.head import BoundedHead
+
 log = structlog.get_logger("api")
 
 
@@ -23,6 +25,7 @@ async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) ->
     """Answer on `listener` until `stop`, then let open calls come to their end."""
     config = uvicorn.Config(
         app,
+        http=BoundedHead,
         log_config=None,
         access_log=False,
         lifespan="off",

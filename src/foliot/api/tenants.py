@@ -1,13 +1,18 @@
 """Operations on tenants: each sees itself, and no other; operators see all."""
 
+import msgspec
 from msgspec import UNSET
 
+from foliot.api.keys import sealed
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import PageQuery
 from foliot.domain.access import NewKey, Role, check_may_give, parse_role
+from foliot.domain.condition import UNCONDITIONAL
 from foliot.domain.errors import NotFound
 from foliot.services.keys import created
 from foliot.services.tenants import FIRST_KEY, view
+from foliot.store.keys import KeyRow
+from foliot.store.tenants import TenantRow
 from foliot.wire.keys import CreatedTenant, TenantBody
 from foliot.wire.limits import TenantPatch, TenantView, tenant_limit
 from foliot.wire.views import Page
@@ -30,8 +35,11 @@ async def list_tenants(call: Call) -> Reply:
 async def create_tenant(call: Call) -> Reply:
     name, first = call.body.name, NewKey(FIRST_KEY, parse_role(call.body.role), serves=call.body.serves)
     check_may_give(first.may, call.tenant.authority)
-    token, key = await call.services.tenants.found(name, first)
-    made = CreatedTenant(tenant=view(await call.services.tenants.read(name)), key=created(key, token))
+
+    def render(tenant: TenantRow, key: KeyRow, token: str) -> bytes:
+        return msgspec.json.encode(CreatedTenant(tenant=view(tenant), key=created(key, token)))
+
+    made = await call.services.tenants.found_once(name, first, sealed(call), render)
     return Reply(made, location=f"/v1/tenants/{name}")
 
 
@@ -41,10 +49,12 @@ async def get_tenant(call: Call) -> Reply:
 
 async def change_tenant(call: Call) -> Reply:
     name, weight, limits = _named(call), call.body.weight, call.body.limits
+    condition = call.condition  # the first of the two changes asks: after it the version is another
     if weight is not UNSET:
-        await call.services.tenants.set_weight(name, weight)
+        await call.services.tenants.set_weight(name, weight, condition)
+        condition = UNCONDITIONAL
     if limits is not UNSET and limits.concurrency is not UNSET:
-        await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency))
+        await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency), condition)
     return await get_tenant(call)
 
 
@@ -69,6 +79,7 @@ OPERATIONS = (
         body=TenantBody,
         result=CreatedTenant,
         status=201,
+        idempotent_by_key=True,
     ),
     Operation(
         name="getTenant",
@@ -78,6 +89,7 @@ OPERATIONS = (
         summary="Read a tenant: its weight, its limits, and how many runs wait for them",
         handler=get_tenant,
         result=TenantView,
+        is_versioned=True,
     ),
     Operation(
         name="changeTenant",
@@ -88,5 +100,7 @@ OPERATIONS = (
         handler=change_tenant,
         body=TenantPatch,
         result=TenantView,
+        is_versioned=True,
+        is_conditional=True,
     ),
 )

@@ -238,9 +238,10 @@ def get(job_id: str, json: bool) -> None:
 @click.option("--handler", help="Another address or function.")
 @click.option("--argv", metavar="WORD", multiple=True, help="A command instead: its program, then each argument.")
 @definition
+@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version (`job get`).")
 @click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
-def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values: Any) -> None:
+def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: tuple[str, ...], **values: Any) -> None:
     """Change some fields of a job; instants from now on follow the new definition."""
     if argv and values["handler"] is not None:
         raise click.UsageError("--argv stands beside --handler: a job has one of them")
@@ -250,7 +251,7 @@ def edit(job_id: str, json: bool, dry_run: bool, argv: tuple[str, ...], **values
     if dry_run:
         show(Foliot().preview(job_id, **_timing(fields)), json=json)
         return
-    _show(Foliot().change_job(job_id, **fields).values, json=json)
+    _show(Foliot().change_job(job_id, if_version=if_version, **fields).values, json=json)
 
 
 @job.command("run")
@@ -296,10 +297,11 @@ def resume(job_id: str, json: bool) -> None:
 
 @job.command("delete")
 @click.argument("job_id", metavar="JOB")
+@click.option("--purge", is_flag=True, help="Erase it with its history, once nothing of it goes on any more.")
 @wants_json
-def delete(job_id: str, json: bool) -> None:
+def delete(job_id: str, purge: bool, json: bool) -> None:
     """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
-    _show(Foliot().cancel_job(job_id).values, json=json)
+    _show(Foliot().delete_job(job_id, purge=purge).values, json=json)
 
 
 def _show(values: dict[str, Any], *, json: bool) -> None:

@@ -29,6 +29,7 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.paging import Paging
 from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
@@ -69,6 +70,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Graphs(own, hints.give, vault),
             Keys(database),
             trail,
+            Paging(database),
             Secrets(own, vault),
             Encryption(database, vault),
             egress=egress_of(settings),

@@ -41,6 +41,30 @@ class Conflict(FoliotError):  # noqa: N818 - as InvalidField
     """The request is well formed, but contradicts the present state."""
 
 
+class Stale(FoliotError):  # noqa: N818 - as InvalidField
+    """A change was meant for another version than the `present` one; that is none if there is nothing."""
+
+    def __init__(self, message: str, hint: str, present: int | None) -> None:
+        super().__init__(message, hint)
+        self.args = (message, hint, present)  # so that it survives pickling
+        self.present = present
+
+
+class ForeignCursor(FoliotError):  # noqa: N818 - as InvalidField
+    """A cursor that this list has not given out: changed on the way, another list's, or another tenant's."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the cursor is not one that this list has given out",
+            "pass nextCursor of the page before unchanged, with the same filters; or leave it out and begin anew",
+        )
+        self.args = ()  # so that it survives pickling
+
+
+class TooLarge(FoliotError):  # noqa: N818 - as InvalidField
+    """More was sent than is read."""
+
+
 class Unauthorised(FoliotError):  # noqa: N818 - as InvalidField
     """The caller has not shown who it is, or what it may do."""
 

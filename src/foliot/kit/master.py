@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
-from foliot.kit.envelope import KEY_BYTES, CannotOpen, Head, open_sealed, seal
+from foliot.kit.sealing import KEY_BYTES, CannotOpen, Head, open_sealed, seal
 
 _HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
 _WRAPPED: Final = Head(version=0, mark=0)

@@ -90,9 +90,9 @@ class AsyncFoliot:
         page = await self.request(calls.get("jobs", **query))
         return Items(map(Job, page["items"]), page["nextCursor"])
 
-    async def change_job(self, job: str, **fields: Any) -> Job:
-        """Change these fields; None takes one away."""
-        return Job(await self.request(calls.change_job(job, fields)))
+    async def change_job(self, job: str, *, if_version: int | None = None, **fields: Any) -> Job:
+        """Change these fields; None takes one away. With `if_version`, only if that is the job's version still."""
+        return Job(await self.request(calls.change_job(job, fields, if_version)))
 
     async def pause_job(self, job: str) -> Job:
         return Job(await self.request(calls.operate(job, "pause")))
@@ -102,6 +102,10 @@ class AsyncFoliot:
 
     async def cancel_job(self, job: str) -> Job:
         return Job(await self.request(calls.operate(job, "cancel")))
+
+    async def delete_job(self, job: str, *, purge: bool = False, if_version: int | None = None) -> Job:
+        """Cancel a job; with `purge`, also erase it with its history, once nothing of it goes on any more."""
+        return Job(await self.request(calls.delete_job(job, if_version, purge=purge)))
 
     async def run_job(
         self,

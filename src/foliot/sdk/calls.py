@@ -40,10 +40,14 @@ def put_job(key: str, name: str, handler: Handler, fields: dict[str, Any]) -> Re
     return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **_limited(fields)}))
 
 
-def change_job(job: str, fields: dict[str, Any]) -> Request:
+def change_job(job: str, fields: dict[str, Any], version: int | None = None) -> Request:
     """Here None is sent: it takes a field away."""
     changes = {camel(name): _plain(name, value) for name, value in _limited(fields).items()}
-    return Request("PATCH", path("jobs", job), _encode(changes))
+    return Request("PATCH", path("jobs", job), _encode(changes), version=version)
+
+
+def delete_job(job: str, version: int | None, *, purge: bool) -> Request:
+    return Request("DELETE", path("jobs", job, purge="true" if purge else None), version=version)
 
 
 def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: dict[str, Any]) -> Request:

@@ -75,9 +75,9 @@ class Foliot:
         page = self.request(calls.get("jobs", **query))
         return Items(map(Job, page["items"]), page["nextCursor"])
 
-    def change_job(self, job: str, **fields: Any) -> Job:
-        """Change these fields; None takes one away."""
-        return Job(self.request(calls.change_job(job, fields)))
+    def change_job(self, job: str, *, if_version: int | None = None, **fields: Any) -> Job:
+        """Change these fields; None takes one away. With `if_version`, only if that is the job's version still."""
+        return Job(self.request(calls.change_job(job, fields, if_version)))
 
     def pause_job(self, job: str) -> Job:
         return Job(self.request(calls.operate(job, "pause")))
@@ -87,6 +87,10 @@ class Foliot:
 
     def cancel_job(self, job: str) -> Job:
         return Job(self.request(calls.operate(job, "cancel")))
+
+    def delete_job(self, job: str, *, purge: bool = False, if_version: int | None = None) -> Job:
+        """Cancel a job; with `purge`, also erase it with its history, once nothing of it goes on any more."""
+        return Job(self.request(calls.delete_job(job, if_version, purge=purge)))
 
     def run_job(
         self,

@@ -33,6 +33,8 @@ class Request(msgspec.Struct, frozen=True):
     path: str
     body: bytes | None = None
     key: str | None = None
+    version: int | None = None
+    """Of what is to be changed: refused (412) if it is at another one."""
 
     def headers(self, access: Access) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {access.key}", "Accept": "application/json"}
@@ -40,6 +42,8 @@ class Request(msgspec.Struct, frozen=True):
             headers["Content-Type"] = "application/json"
         if self.key is not None:
             headers["Idempotency-Key"] = check_key(self.key)
+        if self.version is not None:
+            headers["If-Match"] = f'"{self.version:d}"'
         return headers
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from foliot.domain.calendar import Calendar, Stretch, Window
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ics import Imported, read_ics
 from foliot.domain.ids import encode
@@ -46,13 +47,18 @@ class CalendarKeeper:
         """Do what may need the tenant's calendars, with those that it needs."""
         return await self._book.resolving(tenant, deed)
 
-    async def put(self, tenant: int, name: str, body: CalendarBody) -> tuple[CalendarView, bool]:
+    async def put(
+        self, tenant: int, name: str, body: CalendarBody, condition: Condition = UNCONDITIONAL
+    ) -> tuple[CalendarView, bool]:
         """Create or replace; also says whether it is new. Its jobs follow from the moment they have been moved."""
         _check_name(name)
         calendar, document = calendar_of_body(body)
         async with self._database.transaction() as connection:
             before = await calendars.find_calendar(connection, tenant, name, lock=True)
+            condition.check(None if before is None else before.version)
             is_new = await calendars.put_calendar(connection, tenant, name, Content(calendar, document, "api"))
+            if condition.must_be_new and not is_new:  # a rival was first, after we looked
+                condition.check((await self._find(connection, tenant, name)).version)
             await _note(connection, name, before, document)
             return await self._read(connection, tenant, name), is_new
 
@@ -83,10 +89,11 @@ class CalendarKeeper:
         items = [_summary(row, counts[row.id]) for row in rows[:limit]]
         return Page(items, rows[limit - 1].name if len(rows) > limit else None)
 
-    async def delete(self, tenant: int, name: str) -> CalendarView:
+    async def delete(self, tenant: int, name: str, condition: Condition = UNCONDITIONAL) -> CalendarView:
         """Remove it, unless jobs follow it; returns what it was."""
         async with self._database.transaction() as connection:
             row = await self._find(connection, tenant, name, lock=True)
+            condition.check(row.version)
             if jobs := await calendars.jobs_of_calendar(connection, row.id, _NAMED + 1):
                 raise _in_use(name, jobs)
             await calendars.delete_calendar(connection, row.id)

@@ -5,14 +5,16 @@ from datetime import timedelta
 
 import msgspec
 
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.kit.signals import DUE
-from foliot.store import calendars, jobs, stopping, wiring
+from foliot.store import calendars, jobs, past, stopping, wiring
 from foliot.store.audit import job_facts, note
 from foliot.store.database import Connection, Database, Row
 from foliot.store.jobs import Definition, Standing
+from foliot.store.past import Lingering
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
 from foliot.store.sealed import PAYLOAD, opened
 from foliot.store.specs import SpecBook, SpecRef
@@ -21,6 +23,7 @@ from foliot.store.vault import NO_VAULT, Mark, Vault, open_answer, sealed_answer
 
 ONE_TIME_ORIGIN = 1
 _TRIES = 5
+_ERASED_AT_ONCE = 5_000
 
 Render = Callable[[JobRow], bytes]
 _Redraft = Callable[[JobRow], Draft]
@@ -199,13 +202,14 @@ class Control:
             await jobs.subscribe(connection, {lead.id: draft_of(lead)}, locked, now)
             await wiring.lead(connection, [lead.id], now)
 
-    async def cancel(self, tenant: int, job: int) -> JobRow:
+    async def cancel(self, tenant: int, job: int, condition: Condition = UNCONDITIONAL) -> JobRow:
         """End the job and its runs: it stays readable with its history. What a worker holds is asked to stop."""
         channels: Iterable[str] = ()
         async with self._database.transaction() as connection:
             row = await self._read(connection, tenant, job)
             await wiring.leave(connection, tenant, row)
             standing = await self._lock(connection, tenant, job)
+            condition.check(standing.version)
             if standing.gate is not Gate.CANCELLED:
                 await wiring.forget(connection, row, standing.now)
                 await jobs.record_pause(connection, [job], standing.now)
@@ -217,6 +221,17 @@ class Control:
             row = await self._read(connection, tenant, job)
         self._tell(channels)
         return row
+
+    async def erase(self, tenant: int, job: int) -> None:
+        """Forget a cancelled job and its history, once nothing of it goes on: a little at a time, the job itself last."""
+        while True:
+            async with self._database.transaction() as connection:
+                await self._lock_job(connection, tenant, job)
+                _refuse_if_it_lingers(await past.lingers(connection, job))
+                if not await past.erase_history(connection, tenant, job, _ERASED_AT_ONCE):
+                    await past.erase_job(connection, tenant, job)
+                    await note(connection, encode("job", job), {"gate": "cancelled"}, None)
+                    return
 
     def _tell(self, channels: Iterable[str]) -> None:
         for channel in channels:
@@ -397,6 +412,15 @@ def _key_taken(keys: Sequence[str | None]) -> Conflict:
     named = ", ".join(map(repr, keys[:5])) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
     said, hint = ("is a job with the key", "it") if len(keys) == 1 else ("are jobs with the keys", "them")
     return Conflict(f"there {said} {named} already", f"PUT {hint} by key to change {hint}")
+
+
+def _refuse_if_it_lingers(lingering: Lingering) -> None:
+    if lingering.goes_on:
+        hint = "it is cancelled: repeat the call when its runs have stopped, which takes at most a minute"
+        raise Conflict("runs of the job still go on", hint)
+    if lingering.children:
+        named = ", ".join(encode("job", child) for child in lingering.children)
+        raise Conflict(f"other jobs wait for it: {named}", "it is cancelled: change them, or cancel them, first")
 
 
 def _too_many_changes() -> Conflict:

@@ -9,14 +9,15 @@ import msgspec
 
 from foliot.domain.calendar import Calendar
 from foliot.domain.errors import InvalidField, NotFound
-from foliot.domain.ids import decode, encode, instant_of
+from foliot.domain.ids import decode, encode, first_id_at, instant_of
 from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.domain.outcome import Ending
+from foliot.domain.passage import Step, steps
 from foliot.domain.schedule import calendar_of, next_fire, parse_key
 from foliot.domain.seal import secret_text
 from foliot.domain.spec import Spec, shown
 from foliot.domain.states import STATUS_OF, State, Status, states_of
-from foliot.store import graphs, reading
+from foliot.store import graphs, past, reading
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.fleet import LEASE, STOPPED_WITHIN
@@ -24,7 +25,7 @@ from foliot.store.graphs import Hindrance
 from foliot.store.outside import signing_key
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
-from foliot.store.sealed import opened, opened_said
+from foliot.store.sealed import opened, opened_passage, opened_said
 from foliot.store.stopping import asked_to_stop
 from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.calendars import NO_CALENDARS, Calendars
@@ -32,7 +33,17 @@ from foliot.wire.graphs import need_bodies
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
 from foliot.wire.limits import COUNTED, LINES, BlockedBy, ConcurrencyBody, concurrency_body, turn_of
 from foliot.wire.retries import backoff_body, rule_bodies
-from foliot.wire.views import AttemptView, JobView, LastRun, LateResult, Page, ProgressView, RunView
+from foliot.wire.views import (
+    AttemptView,
+    JobView,
+    LastRun,
+    LateResult,
+    Page,
+    ProgressView,
+    RunView,
+    TransitionView,
+    VersionView,
+)
 
 _NAMED = 3
 _KINDS = {kind.word: kind for kind in Kind}
@@ -98,10 +109,28 @@ class Insights:
         return view
 
     async def runs(
-        self, tenant: int, *, status: str | None, state: str | None, job: int | None, limit: int, cursor: str | None
+        self,
+        tenant: int,
+        *,
+        status: str | None,
+        state: str | None,
+        job: int | None,
+        limit: int,
+        cursor: str | None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        text: str | None = None,
     ) -> Page[RunView]:
+        """Newest first: those that were accepted within these bounds, and of which error, address or function say so."""
         rows = await reading.list_runs(
-            self._database, tenant, below=_id_of(cursor), job=job, states=_states(status, state), limit=limit + 1
+            self._database,
+            tenant,
+            above=0 if since is None else first_id_at(since),
+            below=min(_id_of(cursor), NEWEST if until is None else first_id_at(until)),
+            job=job,
+            states=_states(status, state),
+            text=text,
+            limit=limit + 1,
         )
         views = dict(zip((row.id for row in rows), await self._run_views(tenant, rows), strict=True))
         return _page(rows, limit, lambda row: views[row.id], lambda row: encode("c", row.id))
@@ -114,6 +143,36 @@ class Insights:
         told = await progress_of_runs(self._database, [row.id for row in rows])
         said = {run: await opened_said(self._vault, tenant, run, word) for run, word in told.items()}
         return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
+
+    async def versions(self, tenant: int, job: int, *, limit: int, cursor: str | None) -> Page[VersionView]:
+        """The definitions that a job has had, newest first."""
+        below = past.NEWEST if cursor is None else int(cursor)
+        rows = await past.list_versions(self._database, tenant, job, below=below, limit=limit + 1)
+        if not rows and cursor is None:
+            raise NotFound("there is no such job")
+        shown = await opened(self._vault, tenant, [row.job for row in rows])
+        rows = [row._replace(job=job_) for row, job_ in zip(rows, shown, strict=True)]
+
+        def view(row: past.VersionRow) -> VersionView:
+            definition = msgspec.to_builtins(body_of(row.job), builtin_types=(msgspec.Raw,))
+            return VersionView(version=row.job.version, since=row.since, until=row.until, definition=definition)
+
+        return _page(rows, limit, view, lambda row: str(row.job.version))
+
+    async def transitions(self, tenant: int, run: int, *, limit: int, cursor: str | None) -> Page[TransitionView]:
+        """What happened to a run, oldest first. Nothing comes before what is there, so that a place is a number."""
+        row = await reading.find_run(self._database, tenant, run, 0)
+        if row is None:
+            raise NotFound("there is no such run")
+        first = 0 if cursor is None else int(cursor)
+        waits = State.SCHEDULED if row.scheduled_at > instant_of(run) else State.READY
+        going = None
+        if row.state == State.RUNNING and row.started_at is not None:
+            going = Step(row.started_at, "started", State.RUNNING, row.attempt + 1, row.worker)
+        told = await past.passages_of(self._database, tenant, run)
+        known = [await opened_passage(self._vault, tenant, run, each) for each in told]
+        found = steps(Step(instant_of(run), "accepted", waits), known, going)[first:]
+        return Page([_transition(each) for each in found[:limit]], str(first + limit) if len(found) > limit else None)
 
     async def signing_secret(self, tenant: int) -> str:
         """What the calls of a tenant's HTTP handlers are signed with."""
@@ -238,6 +297,17 @@ def attempt_view(row: AttemptRow, said: Said | None = None) -> AttemptView:
         fence=row.fence,
         late_result=_late_result(row),
         progress=None if said is None else ProgressView(*said),
+    )
+
+
+def _transition(step: Step) -> TransitionView:
+    return TransitionView(
+        at=step.at,
+        event=step.event,
+        state=step.state.word,
+        attempt=step.attempt,
+        worker_id=_worker_id(step.worker),
+        error_message=step.error,
     )
 
 

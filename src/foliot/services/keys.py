@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from foliot.domain.access import Authority, NewKey, Role, check_may_give
 from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound
 from foliot.kit.tokens import Token, new_token
@@ -10,6 +12,7 @@ from foliot.store import keys, tenants
 from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyRow, facts
+from foliot.store.submission import ALWAYS, Asked, answer_once, do_once
 from foliot.wire.codec import rfc3339
 from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
 from foliot.wire.views import Page
@@ -22,15 +25,23 @@ class Keys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, authority: Authority, new: NewKey, tenant: str | None = None) -> CreatedKey:
+    async def create(
+        self, authority: Authority, new: NewKey, tenant: str | None = None, asked: Asked = ALWAYS
+    ) -> CreatedKey:
         """Make a key of one's own tenant or, for an operator, of any."""
         number = await self._tenant(authority, tenant)
         check_may_give(new.may, authority)
-        token = new_token()
-        async with self._database.transaction() as connection:
-            row = await _made(connection, number, token, new)
-            await note(connection, _PREFIX + row.id, None, facts(row), tenant=row.tenant)
-        return created(row, token.text)
+
+        async def make() -> bytes:
+            token = new_token()
+            async with self._database.transaction() as connection:
+                row = await _made(connection, number, token, new)
+                await note(connection, _PREFIX + row.id, None, facts(row), tenant=row.tenant)
+                body = msgspec.json.encode(created(row, token.text))
+                await answer_once(connection, asked, body)
+            return body
+
+        return msgspec.json.decode((await do_once(self._database, asked, make))[0], type=CreatedKey)
 
     async def page(
         self,
@@ -69,23 +80,32 @@ class Keys:
         return view(await self._known(authority, key_id))
 
     async def rotate(
-        self, authority: Authority, key_id: str, *, overlap: timedelta, life: timedelta | None
+        self,
+        authority: Authority,
+        key_id: str,
+        *,
+        overlap: timedelta,
+        life: timedelta | None,
+        asked: Asked = ALWAYS,
     ) -> RotatedKey:
         """Make a key of the same name that may do the same; the former one ends after `overlap`."""
-        row = await self._known(authority, key_id)
-        if row.status != "active":
-            raise Conflict(f"the key is {row.status}", "make a new one")
-        if life is None and row.expires_at is not None:
-            life = row.expires_at - row.created_at
-        new = NewKey(row.label, row.role, row.narrowed, row.serves, life)
-        check_may_give(new.may, authority)
+
+        async def make() -> bytes:
+            row = await self._known(authority, key_id)
+            return await self._rotate(row, _successor(row, life, authority), overlap, asked)
+
+        return msgspec.json.decode((await do_once(self._database, asked, make))[0], type=RotatedKey)
+
+    async def _rotate(self, row: KeyRow, new: NewKey, overlap: timedelta, asked: Asked) -> bytes:
         token = new_token()
         async with self._database.transaction() as connection:
             made = await _made(connection, row.tenant, token, new)
-            await keys.expire_key(connection, row.id, overlap)
+            former = await keys.expire_key(connection, row.id, overlap)
             became = {**facts(made), "former": _PREFIX + row.id}
             await note(connection, _PREFIX + made.id, None, became, tenant=row.tenant)
-        return RotatedKey(key=created(made, token.text), former=await self.read(authority, key_id))
+            body = msgspec.json.encode(RotatedKey(key=created(made, token.text), former=view(former)))
+            await answer_once(connection, asked, body)
+        return body
 
     async def _tenant(self, authority: Authority, name: str | None) -> int:
         """The tenant that is meant; to all but operators another one is as unknown as one that never was."""
@@ -101,6 +121,17 @@ class Keys:
         if row is None or not authority.reaches(row.tenant):
             raise NotFound("there is no such key", "GET /v1/keys lists those that there are")
         return row
+
+
+def _successor(row: KeyRow, life: timedelta | None, authority: Authority) -> NewKey:
+    """A key that may do the same as this one, for as long as it was to last if nothing else is said."""
+    if row.status != "active":
+        raise Conflict(f"the key is {row.status}", "make a new one")
+    if life is None and row.expires_at is not None:
+        life = row.expires_at - row.created_at
+    new = NewKey(row.label, row.role, row.narrowed, row.serves, life)
+    check_may_give(new.may, authority)
+    return new
 
 
 def _may_be(key_id: str) -> bool:

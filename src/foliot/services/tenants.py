@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from foliot.domain.access import Authority, NewKey, Role, check_serves
+from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
@@ -20,6 +21,7 @@ from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyOwner, KeyRow
 from foliot.store.rerank import Changed, Weight
+from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.tenants import TenantRow
 from foliot.wire.limits import LimitsView, TenantView
 
@@ -30,6 +32,8 @@ REMEMBERED: Final = 5.0
 NOTED_EVERY: Final = 60.0
 """Seconds between two notes of which keys were used."""
 FIRST_KEY: Final = "first key"
+Render = Callable[[TenantRow, KeyRow, str], bytes]
+"""What to say of a new tenant, its first key, and that key in plain text."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
@@ -47,16 +51,24 @@ class Tenants:
 
     async def found(self, name: str, first: NewKey) -> tuple[str, KeyRow]:
         """Make a tenant and its first key, both or neither; the key in plain text, this once."""
-        if not _NAME.fullmatch(name):
-            raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
+        check_name(name)
         check_serves(first.serves)
-        token = new_token()
         async with self._database.transaction() as connection:
-            tenant = await tenants.create_tenant(connection, name)
-            if tenant is None or (row := await keys.make_key(connection, tenant, token, first)) is None:
-                raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
-            await note(connection, f"tenant {name}", None, {"key": keys.facts(row)}, tenant=tenant)
-        return token.text, row
+            return await _found(connection, name, first)
+
+    async def found_once(self, name: str, first: NewKey, asked: Asked, render: Render) -> bytes:
+        """As `found`, but for the same request once; what it is answered with, which `render` makes of it."""
+        check_name(name)
+        check_serves(first.serves)
+
+        async def make() -> bytes:
+            async with self._database.transaction() as connection:
+                token, key = await _found(connection, name, first)
+                body = render(await tenants.read_new(connection, name), key, token)
+                await answer_once(connection, asked, body)
+            return body
+
+        return (await do_once(self._database, asked, make))[0]
 
     async def issue_key(self, name: str, label: str, serves: Sequence[str] = (), role: Role = Role.ADMIN) -> str:
         """Make a key in the place of all that had this label; they are revoked."""
@@ -75,7 +87,7 @@ class Tenants:
             raise _unknown(name)
         return found
 
-    async def set_weight(self, name: str, weight: int) -> Weight:
+    async def set_weight(self, name: str, weight: int, condition: Condition = UNCONDITIONAL) -> Weight:
         """Give a tenant another share of every lane.
 
         Firing, promoting and back-filling go by it at once, submitting within `specs.TENANTS_REMEMBERED` seconds. What
@@ -83,6 +95,7 @@ class Tenants:
         """
         check_weight(weight)
         async with self._database.transaction() as connection:
+            await _check(connection, name, condition)
             changed = await rerank.change_weight(connection, name, weight)
             if changed is None:
                 raise _unknown(name)
@@ -103,7 +116,7 @@ class Tenants:
         only = None if authority.role is Role.OPERATOR else authority.tenant
         return await tenants.read_tenants(self._database, number=only, after=after, limit=limit)
 
-    async def set_limit(self, name: str, limit: int | None) -> TenantRow:
+    async def set_limit(self, name: str, limit: int | None, condition: Condition = UNCONDITIONAL) -> TenantRow:
         """Let so many runs of a tenant go at once, over all its jobs; none takes the limit away.
 
         Who waits for it goes by the new one at once. What is handed in within the next `specs.TENANTS_REMEMBERED`
@@ -111,6 +124,7 @@ class Tenants:
         """
         before = (await self.read(name)).concurrency
         async with self._database.transaction() as connection:
+            await _check(connection, name, condition)
             tenant = await tenants.change_limit(connection, name, limit)
             if tenant is None:
                 raise _unknown(name)
@@ -165,9 +179,30 @@ class Tenants:
             raise
 
 
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidField("name", "not a tenant's name", "lower-case letters, digits and '-', at most 63")
+
+
+async def _found(connection: Connection, name: str, first: NewKey) -> tuple[str, KeyRow]:
+    token = new_token()
+    tenant = await tenants.create_tenant(connection, name)
+    if tenant is None or (row := await keys.make_key(connection, tenant, token, first)) is None:
+        raise Conflict(f"there is a tenant called {name!r} already", "choose another name")
+    await note(connection, f"tenant {name}", None, {"key": keys.facts(row)}, tenant=tenant)
+    return token.text, row
+
+
 def view(row: TenantRow) -> TenantView:
     limits = LimitsView(row.concurrency)
-    return TenantView(tenant=row.name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting)
+    return TenantView(
+        tenant=row.name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting, version=row.version
+    )
+
+
+async def _check(connection: Connection, name: str, condition: Condition) -> None:
+    if condition is not UNCONDITIONAL and (version := await tenants.hold_version(connection, name)) is not None:
+        condition.check(version)
 
 
 def _unknown(name: str) -> NotFound:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from foliot.kit.envelope import new_key
 from foliot.kit.master import Master, Wrapped
+from foliot.kit.sealing import new_key
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import draw_ids
 from foliot.store.statements import SQL

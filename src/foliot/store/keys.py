@@ -102,8 +102,10 @@ async def revoke_named(connection: Connection, tenant: int, label: str) -> None:
     await connection.execute(SQL["revoke_named"], tenant, label)
 
 
-async def expire_key(connection: Connection, key: str, within: timedelta) -> None:
+async def expire_key(connection: Connection, key: str, within: timedelta) -> KeyRow:
+    """The key as it is then."""
     await connection.execute(SQL["expire_key"], key, within)
+    return _key(await connection.fetchrow(SQL["read_key"], key))
 
 
 async def entrust(database: Database, key: str, role: Role, serves: Sequence[str]) -> None:

@@ -44,6 +44,11 @@ async def voucher_of(database: Database | Line, worker: int) -> Voucher:
     return Voucher(worker, await database.fetchval("derived_key", "worker", worker))
 
 
+async def cursor_key(database: Database) -> bytes:
+    """What the cursors of all lists are signed with."""
+    return await database.fetchval("derived_key", "cursors", 0)  # type: ignore[no-any-return]
+
+
 async def signing_key(database: Database, tenant: int) -> bytes:
     """What calls of this tenant's handlers are signed with. It never changes."""
     return await database.fetchval("derived_key", "calls", tenant)  # type: ignore[no-any-return]

@@ -130,13 +130,15 @@ async def list_runs(
     database: Database,
     tenant: int,
     *,
+    above: int = 0,
     below: int = NEWEST,
     job: int | None = None,
     states: Sequence[int] | None = None,
+    text: str | None = None,
     limit: int,
 ) -> list[RunRow]:
-    """Newest first, ids below `below`."""
-    return [_run(row) for row in await database.fetch("list_runs", tenant, below, job, states, limit)]
+    """Newest first, ids from `above` on and below `below`; with `text`, those that it is found in (`is_about`)."""
+    return [_run(row) for row in await database.fetch("list_runs", tenant, below, job, states, limit, above, text)]
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):

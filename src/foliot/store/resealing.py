@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from foliot.kit.envelope import CannotOpen, head_of, is_sealed, prefix, text_prefix
+from foliot.kit.sealing import CannotOpen, head_of, is_sealed, prefix, text_prefix
 from foliot.store.database import Connection, Line, Row
 from foliot.store.sealed import CHECKPOINT, ERROR, PAYLOAD, RESULT, TARGET
 from foliot.store.statements import SQL
@@ -11,7 +11,7 @@ from foliot.store.vault import Lock, Mark, Owner, Vault, place
 
 PAGE: Final = 200
 """Rows in one transaction: those who wait for one of them wait for some milliseconds."""
-_OF_BYTES: Final = ("jobs", "subscriptions", "timers", "runs", "checkpoints")
+_OF_BYTES: Final = ("jobs", "versions", "subscriptions", "timers", "runs", "checkpoints")
 _OF_TEXT: Final = ("late_results",)
 TABLES: Final = (*_OF_BYTES, "letters", "history", *_OF_TEXT)
 """In the order in which things move on, so that what moves meanwhile is met rather than missed."""

@@ -7,7 +7,8 @@ import msgspec
 
 from foliot.domain.errors import Unavailable
 from foliot.domain.outcome import Outcome
-from foliot.kit.envelope import MAGIC, WORD
+from foliot.domain.passage import Passage
+from foliot.kit.sealing import MAGIC, WORD
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.letters import LetterRow
 from foliot.store.reading import AttemptRow, JobRow, RunRow
@@ -60,6 +61,12 @@ async def opened_said(vault: Vault, tenant: int, run: int, said: Said) -> Said:
     if said.message is None or WORD not in said.message:
         return said
     return said._replace(message=await vault.opened_text(Owner(tenant, run), MESSAGE, said.message))
+
+
+async def opened_passage(vault: Vault, tenant: int, run: int, passage: Passage) -> Passage:
+    if passage.error is None or WORD not in passage.error:
+        return passage
+    return passage._replace(error=await vault.opened_text(Owner(tenant, run), ERROR, passage.error))
 
 
 async def opened_runs(vault: Vault, claimed: list[Claimed]) -> list[Claimed]:

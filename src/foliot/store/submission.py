@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from foliot.domain.errors import Conflict, InvalidField
 from foliot.domain.fairness import Priority, step
+from foliot.kit.envelope import Envelope
 from foliot.store.database import Connection, Database
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
@@ -145,6 +146,12 @@ class Asked(NamedTuple):
     tenant: int
     key: str | None = None
     fingerprint: bytes = b""
+    envelope: Envelope | None = None
+    """Of a request whose answer is not for everybody's eyes: what it is kept in."""
+
+
+ALWAYS: Final = Asked(0)
+"""A request without a key: it is done as often as it is asked for."""
 
 
 class _RepeatedError(Exception):
@@ -162,7 +169,8 @@ async def answer_once(connection: Connection, asked: Asked, body: bytes) -> None
     """
     if asked.key is None:
         return
-    once = Once(asked.tenant, asked.key, Answer(asked.fingerprint, body))
+    kept = body if asked.envelope is None else asked.envelope.seal(body)
+    once = Once(asked.tenant, asked.key, Answer(asked.fingerprint, kept))
     if first := (await remember(connection, [once])).get((once.tenant, once.key)):
         raise _RepeatedError(first)
 
@@ -177,13 +185,25 @@ async def do_once(database: Database, asked: Asked, deed: Callable[[], Awaitable
             return (await recall(connection, [(asked.tenant, asked.key)])).get((asked.tenant, asked.key))
 
     if first := await before():  # before ten thousand rows are written in vain
-        return first_answer(first, asked.fingerprint), False
+        return _again(first, asked), False
     try:
         return await deed(), True
     except _RepeatedError as repeated:
-        return first_answer(repeated.first, asked.fingerprint), False
+        return _again(repeated.first, asked), False
     except Conflict:
         # What is in the way may be what this very request made, the first time.
         if (first := await before()) is None:
             raise
-        return first_answer(first, asked.fingerprint), False
+        return _again(first, asked), False
+
+
+def _again(first: Answer, asked: Asked) -> bytes:
+    body = first_answer(first, asked.fingerprint)
+    if asked.envelope is None:
+        return body
+    if (opened := asked.envelope.open(body)) is None:
+        raise Conflict(
+            "this Idempotency-Key was answered already, with a secret that only the key it was asked with may see again",
+            "repeat the call with that key; or list what there is, and make another under a new Idempotency-Key",
+        )
+    return opened

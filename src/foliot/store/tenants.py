@@ -22,6 +22,7 @@ class TenantRow(NamedTuple):
     id: int
     weight: int
     concurrency: int | None
+    version: int
     going: int | None
     waiting: int | None
 
@@ -31,6 +32,18 @@ async def read_tenants(
 ) -> list[TenantRow]:
     """By name: that of a name or of a number, or all after a name."""
     return [TenantRow(*row) for row in await database.fetch("read_tenants", name, number, after, limit)]
+
+
+async def read_new(connection: Connection, name: str) -> TenantRow:
+    """One that was made in this transaction."""
+    row = await connection.fetchrow(SQL["read_tenants"], name, None, "", 1)
+    assert row is not None  # noqa: S101 - it was made just now
+    return TenantRow(*row)
+
+
+async def hold_version(connection: Connection, name: str) -> int | None:
+    """The version of a tenant, which stays until the transaction ends; none if there is no such tenant."""
+    return await connection.fetchval(SQL["hold_tenant"], name)  # type: ignore[no-any-return]
 
 
 async def change_limit(connection: Connection, name: str, limit: int | None) -> int | None:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from foliot.domain.errors import Conflict, FoliotError, Unavailable
 from foliot.kit.clock import Steady, steady
-from foliot.kit.envelope import CannotOpen, Head, head_of, in_text, is_sealed, open_sealed, seal, sealed_parts, to_text
 from foliot.kit.master import Master, Wrapped
+from foliot.kit.sealing import CannotOpen, Head, head_of, in_text, is_sealed, open_sealed, seal, sealed_parts, to_text
 from foliot.store.database import Database, Line
 
 REMEMBERED: Final = 2.0

@@ -55,6 +55,8 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that count against the limit now; null without one."""
     waiting: int | None
     """Runs that are due and wait for it."""
+    version: int
+    """Rises with each change of what is said above, but for the last two."""
 
 
 class BlockedBy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -127,6 +127,28 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     """What its handler returned, if that was small enough to be kept."""
 
 
+class TransitionView(msgspec.Struct, kw_only=True, rename="camel"):
+    """Something that happened to a run, and the state in which it was afterwards."""
+
+    at: Instant
+    event: str
+    """`accepted`, `started`, how an attempt ended (its status), `replayed`, or the state that ended it."""
+    state: str
+    attempt: int | None
+    worker_id: str | None
+    error_message: str | None
+
+
+class VersionView(msgspec.Struct, kw_only=True, rename="camel"):
+    """A definition of a job, from when on it was the job's, and until when: null for the present one."""
+
+    version: int
+    since: Instant
+    until: Instant | None
+    definition: dict[str, Any]
+    """As it could be sent to create the job."""
+
+
 class LateResult(msgspec.Struct, kw_only=True, rename="camel"):
     """What a handler said when its worker had lost the run: kept for people, and without effect on the run."""
 

@@ -40,6 +40,23 @@ ALTER TABLE checkpoint DROP CONSTRAINT checkpoint_state_check,
 ALTER TABLE operation DROP CONSTRAINT operation_kind_check,
                       ADD CONSTRAINT operation_kind_check CHECK (kind IN (1, 2, 3, 4));
 
+-- What is sealed anew is no new definition: an edit has a version of its own.
+DROP TRIGGER keep_version ON job;
+CREATE TRIGGER keep_version AFTER UPDATE ON job FOR EACH ROW
+    WHEN (OLD.version <> NEW.version
+          AND (OLD.name, OLD.spec, OLD.kind, OLD.exclusive, OLD.overlap, OLD.timing, OLD.labels, OLD.payload)
+              IS DISTINCT FROM
+              (NEW.name, NEW.spec, NEW.kind, NEW.exclusive, NEW.overlap, NEW.timing, NEW.labels, NEW.payload))
+    EXECUTE FUNCTION keep_version();
+
+-- Nobody finds what is sealed by looking for what is in it.
+CREATE OR REPLACE FUNCTION is_about(sought text, lane integer, target bytea, error text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN position(lower(sought) IN lower(error)) > 0
+        OR CASE WHEN substring(target FROM 1 FOR 1) = '\x00' THEN false
+                ELSE position(lower(sought) IN lower(convert_from(target, 'UTF8'))) > 0 END
+        OR position(lower(sought) IN (SELECT lower(l.handler_group) FROM lane l WHERE l.id = lane)) > 0;
+
 -- Whoever calls this from the middle of its own transaction has no key to seal with. The rest of the function's text
 -- belongs to other migrations, and stays what they made of it.
 DO $$

@@ -52,6 +52,7 @@ SELECT * FROM (
             seat.line, slot.capacity
        FROM (SELECT live_run.*, spec.lane FROM live_run JOIN spec ON spec.id = live_run.spec
               WHERE live_run.tenant = $1 AND live_run.id < $2 AND ($3::bigint IS NULL OR live_run.job = $3)
+                AND live_run.id >= $6::bigint AND ($7::text IS NULL OR is_about($7, spec.lane, live_run.target, NULL))
               ORDER BY live_run.id DESC OFFSET 0) AS r
       CROSS JOIN LATERAL (
              SELECT CASE WHEN r.state = 2 AND EXISTS (SELECT FROM node WHERE node.run = r.id AND node.state = 0)
@@ -68,6 +69,7 @@ SELECT * FROM (
             t.target, NULL, NULL, NULL
        FROM timer t JOIN spec ON spec.id = t.spec
       WHERE t.tenant = $1 AND t.id < $2 AND ($3::bigint IS NULL OR t.job = $3)
+        AND t.id >= $6 AND ($7 IS NULL OR is_about($7, spec.lane, t.target, NULL))
         AND ($4::int[] IS NULL OR 0 = ANY ($4))
       ORDER BY t.id DESC LIMIT $5)
     UNION ALL
@@ -76,6 +78,7 @@ SELECT * FROM (
        FROM history h JOIN spec ON spec.id = h.spec
       WHERE h.tenant = $1 AND h.run < $2 AND ($3::bigint IS NULL OR h.job = $3) AND h.state > 3
         AND ($4::int[] IS NULL OR h.state = ANY ($4))
+        AND h.run >= $6 AND ($7 IS NULL OR is_about($7, spec.lane, h.target, h.error))
       ORDER BY h.run DESC LIMIT $5)
 ) AS everything ORDER BY id DESC LIMIT $5
 

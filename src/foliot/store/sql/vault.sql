@@ -107,6 +107,17 @@ SELECT id, NULL::timestamptz AS at, id AS job, NULL::bigint AS run, payload, NUL
 UPDATE job SET payload = x.payload FROM unnest($1::bigint[], $2::timestamptz[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
        AS x(id, at, payload, target, result, error) WHERE job.id = x.id
 
+-- :name versions_to_reseal
+SELECT job AS id, until AS at, job, NULL::bigint AS run, payload, NULL::bytea AS target, NULL::bytea AS result,
+       NULL::text AS error
+  FROM job_version WHERE tenant = $1 AND job >= $2 AND substring(payload FROM 1 FOR 6) <> $4 ORDER BY job LIMIT $3
+   FOR NO KEY UPDATE
+
+-- :name reseal_versions
+UPDATE job_version v SET payload = x.payload
+  FROM unnest($1::bigint[], $2::timestamptz[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
+       AS x(id, at, payload, target, result, error) WHERE v.job = x.id AND v.until = x.at
+
 -- :name subscriptions_to_reseal
 SELECT job AS id, after AS at, job, NULL::bigint AS run, payload, NULL::bytea AS target, NULL::bytea AS result,
        NULL::text AS error

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foliot.kit.envelope import (
+from foliot.kit.master import BadMasterKey, LocalMaster, Wrapped, name_of, new_master_text, parse_master
+from foliot.kit.sealing import (
     OVERHEAD,
     CannotOpen,
     Head,
@@ -21,7 +22,6 @@ from foliot.kit.envelope import (
     text_prefix,
     to_text,
 )
-from foliot.kit.master import BadMasterKey, LocalMaster, Wrapped, name_of, new_master_text, parse_master
 from foliot.store.vault import Mark, Owner, place
 
 keys = st.binary(min_size=32, max_size=32)
