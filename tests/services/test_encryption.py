@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -14,6 +15,7 @@ from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.domain.report import Progress
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.kit.master import LocalMaster
+from foliot.kit.tokens import read_token
 from foliot.services.insights import job_view
 from foliot.services.reseal import Resealer
 from foliot.store.database import Line
@@ -115,6 +117,10 @@ async def test_after_a_whole_life_nothing_is_in_plain_text_and_all_can_be_read(s
     assert not await carrier.settle(endings)
     await carrier.settle([failed(held[calls], f"late {MARK}")])
     assert await in_plain(sealed) == set()
+    found = await sealed.insights.runs(
+        sealed.tenant, status=None, state=None, job=None, limit=9, cursor=None, text="noop"
+    )
+    assert {encode("run", dies), encode("run", by_hand)} <= {each.run_id for each in found.items}
 
     assert bytes((await sealed.insights.job(sealed.tenant, "acme", job)).payload) == PAYLOAD
     assert bytes((await sealed.insights.run(sealed.tenant, by_hand)).result) == PAYLOAD
@@ -179,7 +185,7 @@ async def test_switched_on_what_was_stored_follows_and_rotation_changes_every_ke
             assert bytes((await world.insights.job(world.tenant, "acme", job)).payload) == PAYLOAD
             assert (await world.insights.run(world.tenant, dead)).error_message == f"no {MARK}"
             versions = (await world.insights.versions(world.tenant, job, limit=9, cursor=None)).items
-            assert [each.definition["payload"] for each in versions] == [{"who": MARK}] * 2
+            assert [bytes(each.definition["payload"]) for each in versions] == [PAYLOAD] * 2
         fresh = await submit(world)
         # Claimed by one who knew the keys of before: it asks for the new one.
         assert {(run.id, run.payload) for run in await claim(carrier, 2)} == {(waits, PAYLOAD), (fresh, PAYLOAD)}
@@ -272,3 +278,12 @@ async def test_tenants_without_it_are_stored_as_before(sealed: World):
     ref = await sealed.specs.intern(other, NOOP)
     await sealed.submitter.submit([NewRun(ref, b'{"plain":1}')])
     assert await sealed.value("SELECT payload FROM run WHERE tenant = $1", other) == b'{"plain":1}'
+
+
+async def test_a_transaction_of_ones_own_has_no_key_and_is_refused(sealed: World):
+    token = read_token(sealed.key)
+    submit_ = "SELECT submit($1, $2, $3, $4, NULL, NULL, NULL, NULL, NULL)"
+    with pytest.raises(asyncpg.FeatureNotSupportedError, match="encrypted"):
+        await sealed.sql(submit_, token.id, token.digest, NOOP.body(), PAYLOAD)
+    await sealed.encryption.switch(AT_THE_DATABASE, "acme", enabled=False)
+    await sealed.sql(submit_, token.id, token.digest, NOOP.body(), PAYLOAD)

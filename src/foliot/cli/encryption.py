@@ -28,10 +28,10 @@ def encryption() -> None:
 
 
 def _at_database(settings: Settings, deed: _Deed) -> Callable[[Database], Awaitable[Any]]:
-    from foliot.cli.compose import open_vault
+    from foliot.cli.compose import vault_of
 
     async def here(database: Database) -> Any:
-        return await deed(Encryption(database, await open_vault(database, settings)))
+        return await deed(Encryption(database, await vault_of(database, settings)))
 
     return here
 

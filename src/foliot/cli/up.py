@@ -25,7 +25,7 @@ from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
 from foliot.kit.master import new_master_text
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
-from foliot.kit.settings import Settings
+from foliot.kit.settings import Settings, master_file
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database
@@ -201,7 +201,7 @@ def _master(settings: Settings) -> dict[str, str]:
     """A master key from the first day on, of this home's own unless there is another: secrets need one."""
     if settings.master_key is not None or settings.master_key_file is not None:
         return {}
-    own = settings.home / "master.key"
+    own = master_file(settings.home)
     if not own.exists():
         own.touch(mode=0o600)
         own.write_text(new_master_text() + "\n", encoding="ascii")

@@ -144,6 +144,11 @@ def client_file(home: Path) -> Path:
     return home / "client.json"
 
 
+def master_file(home: Path) -> Path:
+    """Where `foliot up` keeps the master key that it made."""
+    return home / "master.key"
+
+
 def find_access(environment: Mapping[str, str]) -> Access | None:
     """FOLIOT_URL and FOLIOT_KEY, or what `foliot up` left in FOLIOT_HOME."""
     url, key = environment.get("FOLIOT_URL"), environment.get("FOLIOT_KEY")

@@ -1,5 +1,6 @@
 """Data keys: made, wrapped anew, and put to use."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ async def how_sealed(database: Database, tenant: int | None = None) -> list[HowS
 
 async def hold_tenant(connection: Connection, tenant: int) -> Held:
     """Its keys change in nobody else's hands until the transaction ends."""
-    return Held(*await connection.fetchrow(SQL["hold_tenant"], tenant))
+    return Held(*await connection.fetchrow(SQL["hold_keys_of"], tenant))
 
 
 async def newest(connection: Connection, tenant: int) -> int:
@@ -96,3 +97,12 @@ async def begin_reseal(connection: Connection, tenant: int, version: int) -> int
     arguments = msgspec.json.encode({"keyVersion": version}).decode()
     await connection.execute(SQL["begin_reseal"], number, tenant, "encryption of what is stored", arguments)
     return int(number)
+
+
+async def plain_among_newest(database: Database, tenants: Sequence[int]) -> tuple[int, int]:
+    """Of the newest payloads of these tenants: how many were looked at, and how many are not sealed."""
+    looked_at = plain = 0
+    for tenant in tenants:
+        row = await database.fetchrow("plain_among_newest", tenant)
+        looked_at, plain = looked_at + row["looked_at"], plain + row["plain"]
+    return looked_at, plain

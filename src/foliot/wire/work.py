@@ -221,9 +221,10 @@ class SecretsBody(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class SecretsAnswer(msgspec.Struct):
-    """By name, those that there are."""
+    """By name, those that there are. Nothing of a run that is not `held`: the worker has lost it, or never had it."""
 
     values: dict[str, str]
+    held: bool = True
 
     def __repr__(self) -> str:
         return "SecretsAnswer()"

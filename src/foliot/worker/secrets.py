@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from foliot.domain.errorclass import classes_of
+from foliot.domain.errors import FenceLost
 from foliot.domain.outcome import Answer, Ending, Failure, Returned, Snoozed
 from foliot.domain.redaction import Redaction
 from foliot.domain.result import is_small_json
@@ -59,7 +60,7 @@ class Secretive:
         try:
             secrets = await self._carrier.secrets(run, names)
         except Exception as error:
-            if is_gone(error) or is_contended(error):
+            if is_gone(error) or is_contended(error) or isinstance(error, FenceLost):
                 return Failure("its secrets could not be fetched", ending=Ending.RELEASED)
             raise
         if missing := [name for name in names if name not in secrets]:

@@ -131,7 +131,7 @@ class Gateway:
         with reaching():
             worker = worker_number(body.worker)
             await self._membership.check_owner(bearer, worker)
-            return SecretsAnswer(await self._entrusting.secrets(worker, body))
+            return await self._entrusting.secrets(worker, body)
 
     async def _settle_and_claim(self, worker: int, body: ClaimBody, ended: SettleBody, gone: Gone) -> ClaimAnswer:
         """Both at once. If one fails so does the call, to be repeated in parts: what was done is found again."""

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from foliot.domain.errors import NotFound
 from foliot.domain.ids import decode
 from foliot.domain.secret import names_in
 from foliot.store.database import Line
 from foliot.store.sealed import PAYLOAD, TARGET
 from foliot.store.secrets import HeldRun, held_run
 from foliot.store.vault import NO_VAULT, Owner, Vault
-from foliot.wire.work import SecretsBody
+from foliot.wire.work import SecretsAnswer, SecretsBody
 
 
 class Entrusting:
@@ -19,17 +18,16 @@ class Entrusting:
         self._line = line
         self._vault = vault
 
-    async def secrets(self, worker: int, body: SecretsBody) -> dict[str, str]:
-        """NotFound if the worker does not hold the run, whoever does."""
+    async def secrets(self, worker: int, body: SecretsBody) -> SecretsAnswer:
         run = decode("run", body.run_id)
         held = await held_run(self._line, worker, run, body.fence)
         if held is None:
-            raise NotFound("there is no such run in this worker's hands", "it may have lost it")
+            return SecretsAnswer({}, held=False)
         owner = Owner(held.tenant, run, held.job)
         payload = await self._vault.opened(owner, PAYLOAD, held.payload)
         target = None if held.target is None else await self._vault.opened(owner, TARGET, held.target)
         meant = set(_names(held._replace(payload=payload, target=target)))
-        return await self._vault.secrets(held.tenant, meant.intersection(body.names))
+        return SecretsAnswer(await self._vault.secrets(held.tenant, meant.intersection(body.names)))
 
 
 def _names(held: HeldRun) -> Iterator[str]:

@@ -8,7 +8,7 @@ SELECT version, master, wrapped FROM data_key WHERE tenant = $1 ORDER BY version
 -- :name all_data_keys
 SELECT tenant, version, master, wrapped FROM data_key ORDER BY tenant, version FOR NO KEY UPDATE
 
--- :name hold_tenant
+-- :name hold_keys_of
 SELECT id, name, sealed_with FROM tenant WHERE id = $1 FOR NO KEY UPDATE
 
 -- :name add_data_key

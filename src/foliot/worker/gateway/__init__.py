@@ -10,6 +10,7 @@ from typing import Final
 import aiohttp
 import msgspec
 
+from foliot.domain.errors import FenceLost
 from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.seal import Voucher
@@ -175,7 +176,10 @@ class HttpCarrier:
 
     async def secrets(self, run: Claimed, names: Sequence[str]) -> dict[str, str]:
         body = SecretsBody(self._worker, encode("run", run.id), run.fence, list(names))
-        return (await self._post("secrets", body, SecretsAnswer)).values
+        answer = await self._post("secrets", body, SecretsAnswer)
+        if not answer.held:
+            raise FenceLost("the attempt counts no more", "another one may have the run")
+        return answer.values
 
     async def forget(self, fences: Sequence[int]) -> None:
         """Most went with the settlement of their last runs."""
