@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import logging
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -13,17 +14,23 @@ import pytest
 from aiohttp import web
 
 from foliot.domain.errors import FenceLost
+from foliot.domain.redaction import Redaction
+from foliot.domain.secret import SecretRef
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
+from foliot.kit.hush import HUSH
 from foliot.kit.sealing import CannotOpen
 from foliot.kit.telemetry import start_logging
 from foliot.sdk import Context
 from foliot.store.submission import NewRun
 from foliot.store.vault import Vault
+from foliot.worker.child.answer import Frames, frame, unpack_assignment
+from foliot.worker.executor import Given
 from foliot.worker.secrets import MISSING
 from services.test_encryption import in_plain
 from worker.carrying import through_http, through_sql
 from worker.conftest import Serve
 from worker.crew import Crew
+from worker.making import assignment
 from world import MASTER, PATIENCE, World
 
 VALUE = "tr0ub4dor&3/ü"
@@ -190,3 +197,20 @@ async def test_a_payload_that_cannot_be_opened_is_not_run(entrusted: World, crew
         told = await ended(entrusted, run)
     assert "the payload cannot be opened" in told.error_message
     assert not called
+
+
+def test_what_a_child_process_is_given_arrives_whole_and_shows_nothing():
+    handler = HttpHandler(headers={"Authorization": SecretRef("bearer")})
+    given = Given(b'"v"', None, msgspec.structs.replace(handler, headers={"Authorization": VALUE}), (VALUE,))
+    sent = assignment(spec=Spec(handler=handler))
+    sent = msgspec.structs.replace(sent, given=given)
+    ((kind, body),) = Frames().feed(frame("assign", sent))
+    assert (kind, unpack_assignment(body)) == ("assign", sent)
+    assert VALUE not in repr(sent)
+
+
+def test_the_standard_librarys_log_is_hushed_too(log: Any):
+    hide = Redaction([VALUE]).hide
+    with HUSH.using(hide):
+        logging.getLogger("library").warning("refused %s", VALUE)
+    assert "refused [secret]" in log.getvalue()

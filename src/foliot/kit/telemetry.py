@@ -145,13 +145,22 @@ def start_logging(*, process: str, level: str = "info", json: bool = False, stre
     )
     if json:
         structlog.contextvars.bind_contextvars(process=process)
-    logging.basicConfig(level=logging.WARNING, stream=output, format=f"{process}: %(name)s: %(message)s", force=True)
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(_Hushed(f"{process}: %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
 def _hush(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """What handlers log may hold what they were entrusted with."""
     hidden: MutableMapping[str, Any] = HUSH.hidden(event)
     return hidden
+
+
+class _Hushed(logging.Formatter):
+    """As above, for what comes through the standard library."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return HUSH.hide(super().format(record))
 
 
 class _Readable:

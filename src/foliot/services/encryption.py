@@ -65,7 +65,10 @@ class Encryption:
     async def rewrap(self) -> int:
         """Wrap all data keys with the first of our master keys; how many were wrapped with another."""
         async with self._database.transaction() as connection:
-            return await keyring.rewrap(connection, needed(self._vault.master))
+            master = needed(self._vault.master)
+            changed = await keyring.rewrap(connection, master)
+            await note(connection, "master key", None, {"masterKey": master.current, "rewrapped": changed})
+        return changed
 
     async def _some_key(self, connection: Connection, tenant: int) -> int:
         master = needed(self._vault.master)

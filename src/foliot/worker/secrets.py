@@ -51,9 +51,10 @@ class Secretive:
 
     async def _execute(self, assignment: Assignment, executor: Executor) -> Answer:
         run = assignment.run
-        if run.payload.startswith(UNOPENED):
-            why = msgspec.json.decode(run.payload)["$unopened"]
-            return Failure(f"the payload cannot be opened: {why}", classes=(UNREADABLE,))
+        for what, text in (("payload", run.payload), ("target", run.target)):
+            if text is not None and text.startswith(UNOPENED):
+                why = msgspec.json.decode(text)["$unopened"]
+                return Failure(f"the {what} cannot be opened: {why}", classes=(UNREADABLE,))
         names = sorted(set(_names(assignment)))
         if not names:
             return await executor(assignment)
