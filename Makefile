@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench bench-peers soak chaos mutants schedulers simulate lock format clean
+.PHONY: help up test check fuzz bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +14,7 @@ help:  ## print this help
 up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops it)
 	@$(BIN)/foliot up $(APP)
 
-test: $(TOOLS)  ## every proof in its short form (under 15 minutes on 2 cores)
+test: $(TOOLS) wrk  ## every proof in its short form (under 15 minutes on 2 cores)
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed that must not be
@@ -24,7 +24,11 @@ check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed
 	$(BIN)/lint-imports
 	$(BIN)/python tests/tree.py
 
-bench: $(TOOLS)  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
+fuzz: CASES ?= 20000
+fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI document: no 5xx, no answer it does not know (CASES=2400)
+	CASES=$(CASES) $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS)
+
+bench: $(TOOLS) wrk  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)
 
 bench-peers: SECONDS =
@@ -45,13 +49,21 @@ schedulers: SECONDS = 300
 schedulers: $(TOOLS)  ## kill and stop three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)
 	@$(BIN)/python -m chaos.schedulers --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real database (SEEDS=200, FIRST=1, SEED=7: that one again)
-	@$(BIN)/python -m chaos.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) \
+simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real database; goes on where it was ended (SEEDS=200, FIRST=1, SEED=7: that one again)
+	@$(BIN)/python -m chaos.simulation $(if $(SEED),,--kept) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(SEED),--seed $(SEED)) $(ARGS)
 
-format: $(TOOLS)  ## let ruff format and fix what it can
+sdk: $(TOOLS)  ## write the client that waits (sdk/client) from the one for the event loop (sdk/aio)
+	$(BIN)/python tests/sdk/twin.py
+
+format: $(TOOLS) sdk  ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+wrk:  ## what makes the load of `bench --only submissions`, which is skipped where it cannot be had
+	@command -v wrk >/dev/null || apt-get install --yes -qq wrk >/dev/null 2>&1 \
+		|| { apt-get update -qq && apt-get install --yes -qq wrk; } >/dev/null 2>&1 \
+		|| echo "wrk is missing and could not be installed: what needs it is skipped"
 
 lock: $(TOOLS)  ## resolve the dependencies anew into requirements.lock
 	UV_PYTHON_DOWNLOADS=never $(BIN)/uv export --quiet --upgrade --format requirements-txt --no-emit-project --all-groups \

@@ -23,6 +23,9 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
     snooze: int = 0
     """Ask this often to be called again later, in each process that is called."""
 
+    account: str | None = None
+    """What it acts on, where only so many may at once."""
+
     def fails(self, attempt: int) -> bool:
         return attempt <= self.fail
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chaos.act import Act, new_nonce
-from chaos.records import SIDE, SNOOZE, Effect, Phase, digest
+from chaos.records import LIMITS, SIDE, SNOOZE, Effect, Phase, digest
 from chaos.reporter import Reporter
 from foliot import Snooze, Worker
 from foliot.sdk.context import Context
@@ -52,6 +52,7 @@ class Report:
             worker=BOOT,
             job=context.job,
             scheduled_at=context.scheduled_at.timestamp(),
+            concurrency_key=self.act.account,
             payload=self._digest,
             nonce=self._nonce,
             failed=failed,
@@ -86,7 +87,7 @@ async def _book(context: Context, payload: Any) -> None:
             raise OnPurpose("the row must be gone with it")
 
 
-for name in ("quick", "slow", "flaky", "stuck", "snoozing"):
+for name in ("quick", "slow", "flaky", "stuck", "snoozing", *LIMITS):
     worker.task(_act, name=name)
 if not REMOTE:
     worker.task(_book, name="booked")

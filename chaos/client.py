@@ -15,6 +15,7 @@ PATIENCE: Final = 10.0
 """Seconds that a client waits for an answer."""
 PATHS: Final = {
     "createJob": ("POST", "/v1/jobs"),
+    "createJobs": ("POST", "/v1/jobs:batch"),
     "changeJob": ("PATCH", "/v1/jobs/{job}"),
     "pauseJob": ("POST", "/v1/jobs/{job}:pause"),
     "resumeJob": ("POST", "/v1/jobs/{job}:resume"),
@@ -26,6 +27,7 @@ PATHS: Final = {
     "createRun": ("POST", "/v1/runs"),
     "createRuns": ("POST", "/v1/runs:batch"),
     "retryRun": ("POST", "/v1/runs/{run}:retry"),
+    "cancelRun": ("POST", "/v1/runs/{run}:cancel"),
     "replayLetters": ("POST", "/v1/dead-letters:replay"),
     "discardLetters": ("POST", "/v1/dead-letters:discard"),
     "pauseQueue": ("POST", f"/v1/queues/{SIDE}:pause"),

@@ -29,6 +29,7 @@ _MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP",
 _DAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 _LARGEST_SHIFT: Final = 26 * 3600
 """Seconds around a window in which a change of the clocks can matter to it: zones have jumped a whole day."""
+_HOUR: Final = 3600
 
 
 class Fields(msgspec.Struct, frozen=True):
@@ -64,14 +65,6 @@ class Fields(msgspec.Struct, frozen=True):
             or (weekday, (day.day - 1) // 7 + 1) in self.nth_weekdays
         )
         return by_day and by_weekday if self.both else by_day or by_weekday
-
-    def shows(self, reading: datetime) -> bool:
-        return (
-            reading.second in self.seconds
-            and reading.minute in self.minutes
-            and reading.hour in self.hours
-            and self.on(reading.date())
-        )
 
     def readings(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """All matching readings of a wall clock in [first, last]."""
@@ -128,14 +121,14 @@ def fires(
 ) -> tuple[int, ...]:
     """All fires in (after, until], in whole seconds since the Unix epoch, rising."""
     fields, zone = parse(expression), ZoneInfo(zone_name)
-    offset = _steady_offset(zone_name, after, until)
-    if offset is not None:
-        return tuple(_steady(fields, offset, after, until))
+    offsets = _offsets(zone_name, after, until)
+    least, most = min(offsets), max(offsets)
+    if least == most:
+        return tuple(_steady(fields, least, after, until))
     if fields.elapsed:
-        return tuple(_shown(fields, zone, after, until))
-    first, last = (datetime.fromtimestamp(at, zone).replace(tzinfo=None) for at in (after, until))
-    margin = timedelta(seconds=_LARGEST_SHIFT)
-    readings = fields.readings(first - margin, last + margin)
+        return tuple(_shown(fields, zone_name, after, until))
+    # What the clock shows in this window, and what a gap that ends in it has swallowed.
+    readings = fields.readings(_naive(after + least), _naive(until + most))
     instants = {at for reading in readings for at in _showings(zone, reading, gap, fold)}
     return tuple(sorted(at for at in instants if after < at <= until))
 
@@ -146,15 +139,16 @@ def _steady(fields: Fields, offset: int, after: int, until: int) -> Iterator[int
         yield _seconds(reading.replace(tzinfo=UTC)) - offset
 
 
-def _shown(fields: Fields, zone: ZoneInfo, after: int, until: int) -> Iterator[int]:
-    """Whenever the clock shows a match: second by second in an hour in which it changes, by its offset elsewhere."""
-    probes = [(at, _offset(zone, at)) for at in (*range(after, until, 3600), until)]
+def _shown(fields: Fields, zone_name: str, after: int, until: int) -> Iterator[int]:
+    """Whenever the clock shows a match: by one offset until the second when it changes, by another from there on."""
+    probes = [(at, _offset(zone_name, at)) for at in (*range(after, until, _HOUR), until)]
     steady_since = after
     for (start, one), (end, other) in pairwise(probes):
         if one != other:
-            yield from _steady(fields, one, steady_since, start)
-            yield from (at for at in range(start + 1, end + 1) if fields.shows(datetime.fromtimestamp(at, zone)))
-            steady_since = end
+            moments = range(start, end + 1)
+            change = moments[bisect_left(moments, 1, key=lambda at: _offset(zone_name, at) != one)]
+            yield from _steady(fields, one, steady_since, change - 1)
+            steady_since = change - 1
     yield from _steady(fields, probes[-1][1], steady_since, until)
 
 
@@ -191,17 +185,15 @@ def _seconds(instant: datetime) -> int:
     return int(instant.timestamp())
 
 
+def _offsets(zone_name: str, after: int, until: int) -> set[int]:
+    """What the zone is off in the window and wherever a change of its clocks can matter to it."""
+    first = (after - _LARGEST_SHIFT) // _HOUR * _HOUR  # whole hours: other windows ask for the same
+    return {_offset(zone_name, at) for at in range(first, until + _LARGEST_SHIFT + _HOUR, _HOUR)}
+
+
 @cache
-def _steady_offset(zone_name: str, after: int, until: int) -> int | None:
-    """The zone's offset, if its clocks are not changed anywhere near the window."""
-    zone = ZoneInfo(zone_name)
-    probes = range(after - _LARGEST_SHIFT, until + _LARGEST_SHIFT + 3600, 3600)
-    offsets = {_offset(zone, at) for at in probes}
-    return offsets.pop() if len(offsets) == 1 else None
-
-
-def _offset(zone: ZoneInfo, at: int) -> int:
-    return int((datetime.fromtimestamp(at, zone).utcoffset() or timedelta()).total_seconds())
+def _offset(zone_name: str, at: int) -> int:
+    return int((datetime.fromtimestamp(at, ZoneInfo(zone_name)).utcoffset() or timedelta()).total_seconds())
 
 
 def _showings(zone: ZoneInfo, reading: datetime, gap: str, fold: str) -> list[int]:

@@ -11,8 +11,11 @@ from typing import Any, Final
 import aiohttp
 
 from chaos import patience
+from chaos.cancels import Fickle
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
+from chaos.graphs import Weaver
+from chaos.lines import Crowd, Lines
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from foliot.store.fleet import LEASE
@@ -46,6 +49,7 @@ class Driver:
         self._more = more
         self._jobs: dict[tuple[int, int], str] = {}
         self._tenants = [tenant for tenant, role in CLIENTS if role == "bulk"]
+        self._fickle = [Fickle(self, seed, number, tenant) for number, tenant in enumerate(self._tenants)]
         self._gate = Gatekeeper(self, seed, self._tenants[0], LEASE.total_seconds())
         self._expected = 0
         self._over = 0
@@ -73,12 +77,16 @@ class Driver:
         for number, tenant in enumerate(self._tenants):
             oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, odd=self._odd)
             yield again(partial(self._hand_in, oddities), OFTEN)
+            yield again(partial(self._hand_in, Lines(self, self._seed, number, tenant)), OFTEN)
+            yield again(self._fickle[number].step, OFTEN)
+            yield again(Weaver(self, self._seed, number, tenant).step, OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
+        yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(self._gate.step, 0.0)
         yield from (again(step, pause) for step, pause in self._more)
 
-    async def _hand_in(self, oddities: Oddities) -> None:
-        self._expected += await oddities.step()
+    async def _hand_in(self, chore: Oddities | Lines | Crowd) -> None:
+        self._expected += await chore.step()
 
     async def _client(self, number: int, until: float) -> None:
         planner = Planner(self._seed, number, f"{self._ledger}/do", slowest=self._slowest)
@@ -144,6 +152,8 @@ class Driver:
     async def wind_down(self) -> None:
         """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and what holds back runs."""
         await self._gate.open()
+        for each in self._fickle:
+            await each.finish()
         for number, (tenant, role) in enumerate(CLIENTS):
             if role == "bulk":
                 for job in await self._endless(tenant):
@@ -157,8 +167,7 @@ class Driver:
             found += [
                 job["jobId"]
                 for job in page["items"]
-                if job["status"] != "cancelled"
-                and (job["scheduleType"] == "recurring" or job["status"] in {"paused", "blocked"})
+                if job["status"] != "cancelled" and (job["scheduleType"] == "recurring" or job["status"] == "paused")
             ]
             if page["nextCursor"] is None:
                 return found

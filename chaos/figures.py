@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from chaos.oracle import seconds
-from chaos.records import Effect, Evidence, Fault, Phase
+from chaos.records import Effect, Evidence, Fault, Phase, waits_for_others
 
 BOUNDS: Final = {
     "worker kill to restart of its runs": 20.0,
@@ -33,10 +33,10 @@ def windows(faults: Iterable[Fault], aftermath: float = 0.0) -> list[tuple[float
 def lateness(evidence: Evidence) -> list[tuple[float, float]]:
     """(when, how late) of every run's first start; a run with jitter is late from its own place on."""
     seen: set[str] = set()
-    due = _jittered(evidence)
+    due, waits = _jittered(evidence), waits_for_others(evidence)
     found = []
     for effect in evidence.effects:
-        if effect.phase is Phase.START and effect.run not in seen:
+        if effect.phase is Phase.START and effect.run not in seen and not waits(effect):
             seen.add(effect.run)
             if effect.scheduled_at is not None:
                 found.append((effect.at, max(0.0, effect.at - due.get(effect.run, effect.scheduled_at))))
@@ -121,8 +121,9 @@ def _worker_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
 
 def _scheduler_kills(evidence: Evidence, starts: list[Effect]) -> list[float]:
     """How late the first instants after a kill were started."""
-    apart = _jittered(evidence)
-    fired = [each for each in starts if each.job and each.attempt == 1 and each.scheduled_at and each.run not in apart]
+    apart, waits = _jittered(evidence), waits_for_others(evidence)
+    own = [each for each in starts if each.job and not waits(each)]
+    fired = [each for each in own if each.attempt == 1 and each.scheduled_at and each.run not in apart]
     found = []
     for kill in (fault for fault in evidence.faults if fault.kind == "kill" and fault.target.startswith("scheduler")):
         after = sorted((s.scheduled_at, s.at) for s in fired if s.scheduled_at and s.scheduled_at >= kill.began)

@@ -3,7 +3,9 @@
 from typing import Final
 
 from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
+from chaos.mutations_of_admission import OF_ADMISSION
 from chaos.mutations_of_dispatch import OF_DISPATCH
+from chaos.mutations_of_stopping import OF_STOPPING
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
 
@@ -276,4 +278,6 @@ MUTANTS: Final = (
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
     *OF_DISPATCH,
+    *OF_ADMISSION,
+    *OF_STOPPING,
 )

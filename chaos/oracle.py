@@ -47,6 +47,8 @@ class Definition(msgspec.Struct, frozen=True):
     jitter: int = 0
     """The window after its instant in which each run has its place."""
     max_runs: int | None = None
+    concurrency: int | None = None
+    """How many of its runs may go at once, of each key if it names one."""
     rule: str | None = None
     """What becomes of instants that the one calendar of chaos does not allow; None if the job follows none."""
 
@@ -150,6 +152,7 @@ def definition_of(body: Body) -> Definition:
         window=duration(catch_up["window"]),
         jitter=duration(fields.get("jitter") or 0),
         max_runs=fields.get("maxRuns"),
+        concurrency=(fields.get("concurrency") or {}).get("limit"),
         rule=calendar.get("rule", "skip") if isinstance(calendar, dict) else calendar and "skip",
     )
 

@@ -6,6 +6,7 @@ by the clock of the machine that runs the harness, which no fault touches.
 
 import hashlib
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,10 +16,17 @@ import msgspec
 Record = TypeVar("Record", bound=msgspec.Struct)
 SIDE: Final = "side"
 """The queue that is paused now and then."""
+LIMITS: Final = {"strict": 1, "pair": 2, "trio": 3}
+"""Handlers, and how many of each account may go at once."""
+CROWDED: Final = "initech"
+CROWD: Final = 2
+"""A tenant, and how many of its runs may go at once."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 REFUSED: Final = "results came after the lease was lost and were not taken"
 """What a worker logs of results that the database did not take from it."""
+LEFT_BEHIND: Final = "runs were left behind although it was their turn"
+"""What a scheduler logs when its sweeper had to call somebody."""
 
 
 class Outcome(StrEnum):
@@ -36,8 +44,8 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     client: int
     tenant: str
     kind: str
-    """createJob, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
-    backfillJob, putCalendar, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
+    """createJob, createJobs, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
+    backfillJob, putCalendar, cancelRun, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
     weighTenant."""
     invoked: float
     completed: float
@@ -83,6 +91,7 @@ class Effect(msgspec.Struct, kw_only=True, omit_defaults=True):
     job: str | None = None
     scheduled_at: float | None = None
     concurrency_key: str | None = None
+    """The account that the handler was told to act on."""
     payload: str = ""
     """Digest of the payload as the handler received it."""
     nonce: str = ""
@@ -145,6 +154,20 @@ class Evidence(msgspec.Struct, kw_only=True):
     """lease, grace, catch-up window and the like, in seconds, as the product was set up."""
     refused: int = 0
     """Results that came too late and were not taken, by the workers' own word."""
+    left_behind: int = 0
+    """Runs whose turn had come and that only the sweeper called, by the schedulers' own word."""
+
+
+def waits_for_others(evidence: Evidence) -> Callable[[Effect], bool]:
+    """Whether a run may have to wait for other runs, and not only for its time: then it is not late."""
+    crowds = evidence.settings.get("crowds", {})
+    rows = (row for rows_ in evidence.dump.jobs.values() for row in rows_)
+    jobs = {row["jobId"] for row in rows if row.get("concurrency") or row.get("overlap") in {"queue", "queueOne"}}
+
+    def waits(start: Effect) -> bool:
+        return start.concurrency_key is not None or start.tenant in crowds or start.job in jobs
+
+    return waits
 
 
 def digest(payload: Any) -> str:
@@ -169,7 +192,13 @@ def load(folder: Path) -> Evidence:
         faults=read_lines(folder / "faults.jsonl", Fault),
         dump=msgspec.json.decode((folder / "dump.json").read_bytes(), type=Dump),
         refused=sum(map(_refused, (folder / "logs").glob("worker-*.log"))),
+        left_behind=sum(map(_left_behind, (folder / "logs").glob("scheduler-*.log"))),
     )
+
+
+def _left_behind(log: Path) -> int:
+    found = re.findall(rf"{LEFT_BEHIND}.*?lines=(\d+) +runs=(\d+)", log.read_text(errors="replace"))
+    return sum(int(lines) + int(runs) for lines, runs in found)
 
 
 def _refused(log: Path) -> int:

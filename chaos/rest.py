@@ -38,7 +38,7 @@ async def quiesce(api: Api, behind: Callable[[], Awaitable[bool]], patience: flo
 
 
 async def _is_busy(api: Api, tenant: str) -> bool:
-    for status in ("pending", "running"):
+    for status in ("scheduled", "ready", "running"):  # what is blocked waits for one of these, or was left behind
         if (await api.read(tenant, "/v1/runs", status=status, limit=1))["items"]:
             return True
     return False

@@ -15,7 +15,7 @@ from chaos.driver import Driver
 from chaos.inside import Insider, Weigher
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
-from chaos.records import Effect, Phase, read_lines
+from chaos.records import CROWD, CROWDED, Effect, Phase, read_lines
 from chaos.topology import NODES, REMOTE, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE
@@ -65,6 +65,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         "schedulers": [name for name in NODES if name.startswith("scheduler")],
         "seconds": options.seconds,
         "remote": REMOTE,
+        "crowds": {CROWDED: CROWD},
         "attempts": "some",  # see rest.SAMPLE
     }
     head = {"seed": options.seed, "settings": settings}

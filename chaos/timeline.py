@@ -22,7 +22,7 @@ MOST_WORLDS: Final = 4_096
 
 _SHOWN: Final = (
     "payload", "cronExpression", "timezone", "dst", "every", "scheduleAt", "endsAt", "overlap", "catchUp", "jitter",
-    "maxRuns", "calendar",
+    "maxRuns", "calendar", "concurrency",
 )  # fmt: skip
 
 

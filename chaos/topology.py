@@ -20,6 +20,7 @@ from chaos.ground import Clocks, Disk, Lacking, Network
 from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode, Proxies
+from chaos.records import CROWD, CROWDED
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
@@ -27,7 +28,7 @@ ROOT: Final = Path(__file__).parent.parent
 NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2", "worker-3")
 CLIENT: Final = "client"
 """The wire to the database of those who hand in runs inside their own transactions."""
-TENANTS: Final = ("acme", "globex")
+TENANTS: Final = ("acme", "globex", CROWDED)
 ALONE: Final = "worker-2"
 """The node that lives in a network of its own, where there can be one."""
 REMOTE: Final = "worker-3"
@@ -101,6 +102,7 @@ class Topology:
         for tenant in TENANTS:
             made = await self._command("tenant", "create", tenant, "--role", "operator", "--serve", "*", "--json")
             self.keys[tenant] = msgspec.json.decode(made)["key"]
+        await self._command("tenant", "limit", CROWDED, str(CROWD))
         await self.watch.open_books()
         wires = map(self._place, (*NODES, CLIENT))
         await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)

@@ -1,11 +1,11 @@
 """A database whose clock stands in the test's hand: as the simulation's, Foliot's functions come first."""
 
 from datetime import datetime, timedelta
-from importlib.resources import files
 from typing import Any
 
 import asyncpg
 
+from chaos.simulation.ground import clock_reading
 from foliot.store.database import _SESSION
 from foliot.store.migrate import shipped
 from world import utc
@@ -17,7 +17,8 @@ BEGIN = utc("2026-03-02 12:00")
 async def make(dsn: str) -> None:
     """Put Foliot's schema there, on a clock that is told what time it is."""
     connection = await asyncpg.connect(dsn, server_settings=SESSION)
-    await connection.execute(files("chaos.simulation").joinpath("clock.sql").read_text())
+    await connection.execute("CREATE SCHEMA foliot; CREATE SEQUENCE foliot.virtual_clock MINVALUE 0 START 0")
+    await connection.execute(clock_reading("(SELECT last_value FROM foliot.virtual_clock)"))
     await connection.execute("SELECT setval('virtual_clock', $1::bigint)".replace("$1", str(_micros(BEGIN))))
     for migration in shipped():
         await connection.execute(migration.sql)

@@ -22,6 +22,7 @@ from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.encryption import Encryption
+from foliot.services.explain import Explainer
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
@@ -74,6 +75,7 @@ class World:
         self.secrets = Secrets(database, self.vault)
         self.encryption = Encryption(database, self.vault)
         self.ledger = Ledger(database)
+        self.explainer = Explainer(database, vault)
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
         self.dead_letters = DeadLetters(database, self.hints.append, vault)

@@ -6,6 +6,7 @@ from chaos.check.backfill import backfilled_wrongly
 from chaos.check.blind import mislabelled
 from chaos.check.booking import booked_wrongly
 from chaos.check.budget import too_many_runs
+from chaos.check.cancel import cancelled_wrongly
 from chaos.check.case import Case
 from chaos.check.catchup import caught_up_wrongly
 from chaos.check.concurrency import limits_broken, overlaps
@@ -20,6 +21,7 @@ from chaos.check.executions import (
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
 from chaos.check.gate import begun_behind_the_gate
+from chaos.check.graph import graphs_broken
 from chaos.check.guardian import outlived
 from chaos.check.history import (
     disordered_times,
@@ -34,15 +36,16 @@ from chaos.check.ledger import false_ledger
 from chaos.check.letters import letters_broken
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
-from chaos.check.submissions import doubled_keys, lost_runs, lost_submissions, unasked_runs
+from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 21))
+SAFETY = tuple(f"S{number}" for number in range(1, 23))
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
     lost_runs,
+    left_behind,
     doubled_keys,
     unasked_runs,
     limits_broken,
@@ -53,6 +56,8 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     letters_broken,
     booked_wrongly,
     begun_behind_the_gate,
+    cancelled_wrongly,
+    graphs_broken,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from chaos.check.case import Case
 from chaos.check.finding import Finding
 from chaos.check.occurrences import Class, Occurrences
-from chaos.oracle import MICRO
+from chaos.oracle import MICRO, Definition
 
 
 def mislabelled(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
     for job in case.jobs.values():
-        if not job.timeline.judged or job.unsure_by_hand or not all(each.recurring for each in job.definitions):
+        found = found_of.get(job.id)
+        if found is None or job.unsure_by_hand or not all(_by_time(each) for each in job.definitions):
             continue
-        found = found_of[job.id]
         starts = sorted(run.starts[0].at for run in job.runs if run.starts and run.id not in job.by_hand)
         starts = starts[: bisect_right(starts, case.cutoff)]
         windows, needed = _windows(case, found)
@@ -32,6 +32,11 @@ def mislabelled(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Findin
         if len(unfilled) > surplus + len(strays):
             message = f"{len(unfilled)} instants ran by their labels, and no start falls to them"
             yield Finding(check="S12", rule="blind", message=message, job=job.id, at=unfilled[0])
+
+
+def _by_time(definition: Definition) -> bool:
+    """Whether its runs begin when it is time, and wait for nothing else."""
+    return definition.recurring and definition.concurrency is None and definition.overlap in {"skip", "allow"}
 
 
 def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]], set[float]]:

@@ -3,11 +3,15 @@
 from collections.abc import Container, Iterable
 from typing import Any
 
+import msgspec
+
 from chaos.check.facts import Call, Submission
 from chaos.oracle import MICRO, duration, seconds
 from chaos.records import Operation, Outcome, digest
 
-CREATES = frozenset({"createJob", "createRun", "createRuns", "runJob", "backfillJob", "submitInside"})
+NO_RUNS = frozenset({"createJob", "createJobs", "backfillJob"})
+"""Calls whose answer names no run."""
+CREATES = frozenset({"createRun", "createRuns", "runJob", "submitInside"}) | NO_RUNS
 
 
 def group(operations: Iterable[Operation], kinds: Container[str] = CREATES) -> list[Call]:
@@ -20,6 +24,21 @@ def group(operations: Iterable[Operation], kinds: Container[str] = CREATES) -> l
             else:
                 calls[name] = Call([each])
     return list(calls.values())
+
+
+def apart(call: Call) -> list[Call]:
+    """A call that makes many jobs, as if each had been made by one of its own."""
+    if call.first.kind != "createJobs":
+        return [call]
+    bodies = (call.first.body or {})["jobs"]
+    return [Call([_alone(each, number, body) for each in call.operations]) for number, body in enumerate(bodies)]
+
+
+def _alone(operation: Operation, number: int, body: dict[str, Any]) -> Operation:
+    names = (operation.answer or {}).get("jobIds")
+    answer = None if names is None else {"jobId": names[number]}
+    # What one call makes is there together: numbers of their own would be taken for others.
+    return msgspec.structs.replace(operation, kind="createJob", body=body, answer=answer)
 
 
 def merged(call: Call, answered: Operation) -> Operation:

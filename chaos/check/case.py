@@ -4,12 +4,13 @@ from functools import cached_property
 from typing import Any
 
 from chaos.check.bounds import Bounds
-from chaos.check.calls import group, submission_of, submitted
+from chaos.check.calls import NO_RUNS, group, submission_of, submitted
 from chaos.check.facts import Job, Run
 from chaos.check.faultbook import FaultBook
 from chaos.check.jobs import read_jobs
+from chaos.check.wiring import Graphs
 from chaos.oracle import instant
-from chaos.records import Effect, Evidence, Phase
+from chaos.records import Effect, Evidence, Operation, Phase
 
 
 class Case:
@@ -65,6 +66,19 @@ class Case:
         return [row["at"] for row in self.evidence.dump.decided.get(run.id, ()) if row["deed"] == "replayed"]
 
     @cached_property
+    def cancels(self) -> dict[str, list[Operation]]:
+        """Who wanted a run to end, by run."""
+        found: dict[str, list[Operation]] = {}
+        for each in self.evidence.operations:
+            if each.kind == "cancelRun" and each.run is not None:
+                found.setdefault(each.run, []).append(each)
+        return found
+
+    @cached_property
+    def graphs(self) -> Graphs:
+        return Graphs(self)
+
+    @cached_property
     def restarted(self) -> list[Run]:
         """Runs that began more than once."""
         return [run for run in self.runs.values() if len(run.starts) > 1]
@@ -114,7 +128,7 @@ class Case:
     def _read_submissions(self) -> None:
         for call in self.calls:
             operation = call.answered
-            if operation is None or operation.answer is None or operation.kind in {"createJob", "backfillJob"}:
+            if operation is None or operation.answer is None or operation.kind in NO_RUNS:
                 continue
             for name, body in submitted(operation):
                 run = self.run(name)

@@ -1,40 +1,24 @@
-"""S9 and S10: never more at once than the limit of a key, and first come first served where the limit is one."""
+"""S9 and S10: never more at once than the limit of a line, and first come first served where the limit is one."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-
-import msgspec
 
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
-from chaos.oracle import seconds
-from chaos.records import Effect
-
-Key = tuple[str, str]
-
-
-class Execution(msgspec.Struct, eq=False):
-    """One attempt under a key: from its start to when it counted no more, and to when it really stopped."""
-
-    run: Run
-    start: Effect
-    counted: float
-    stopped: float
+from chaos.check.lines import Execution, Line, left_place, lines, stood_still_until
 
 
 def limits_broken(case: Case) -> Iterator[Finding]:
-    """S9: a sweep over all attempts of each key."""
-    for (tenant, key), runs in _by_key(case).items():
-        limit = _limit(case, runs)
-        if limit is None:
-            continue
-        executions = [_execution(case, run, start) for run in runs for start in run.starts]
-        yield from _sweep(case, f"{tenant}/{key}", limit, executions)
-        yield from _zombies(case, f"{tenant}/{key}", executions)
-        if limit == 1:
-            yield from _out_of_order(case, f"{tenant}/{key}", runs)
+    """S9, S10: a sweep over all attempts of each line."""
+    for line in lines(case):
+        executions = line.executions(case)
+        yield from _sweep(case, line, executions)
+        if not line.is_tenants:
+            yield from _zombies(case, line, executions)
+        if line.is_strict:
+            yield from _beside(case, line, executions)
+            yield from _out_of_order(case, line)
 
 
 def overlaps(case: Case) -> Iterator[Finding]:
@@ -53,81 +37,82 @@ def _overlaps_of(case: Case, job: Job) -> Iterator[Finding]:
     for began, _, run in ran:
         if began < until - case.bounds.clock:
             yield _about(run, "S9", "overlap", f"began {until - began:.3f} s before the end of {holder}", began)
-        ended = _first_end(case, run)
+        ended = left_place(case, run)
         if ended is not None and ended > until:
             until, holder = ended, run.id
 
 
-def _first_end(case: Case, run: Run) -> float | None:
-    """When it left its place to the next. Overlap does not apply to a dead one that is let go on or given up later."""
-    back = case.replays(run)
-    if not back and (run.row or {}).get("state") != "discarded":
-        return run.moment("finishedAt")
-    ends = [seconds(each["finishedAt"]) for each in run.attempts if each["startedAt"] and each["finishedAt"]]
-    return max((end for end in ends if not back or end <= back[0]), default=None)
+def _sweep(case: Case, line: Line, executions: list[Execution]) -> Iterator[Finding]:
+    """Whoever begins may do so if there is room by its own definition, or by that of somebody who goes already."""
+    going: list[Execution] = []
+    for each in sorted(executions, key=lambda execution: execution.start.at):
+        at = each.start.at
+        going = [other for other in going if other.counted - case.bounds.clock > at]
+        if each.counted - case.bounds.clock > at:
+            going.append(each)
+            most = max(other.place.limit for other in going)
+            if len(going) > most:
+                message = f"made {len(going)} at once in the line {line.name}, whose limit is {most}"
+                yield _about(each.place.run, "S9", "limit", message, at)
 
 
-def _by_key(case: Case) -> dict[Key, list[Run]]:
-    keys: dict[Key, list[Run]] = defaultdict(list)
-    for run in case.runs.values():
-        if run.starts and (key := run.starts[0].concurrency_key) is not None:
-            keys[run.starts[0].tenant, key].append(run)
-    return keys
-
-
-def _limit(case: Case, runs: list[Run]) -> int | None:
-    limits = [each["concurrency"]["limit"] for run in runs for each in case.bodies_of(run) if each.get("concurrency")]
-    return max(limits, default=None)
-
-
-def _execution(case: Case, run: Run, start: Effect) -> Execution:
-    """Without an end an attempt is over with the death of its worker, or a lease after its last sign of life."""
-    ended = next((end.at for end in run.ends if end.nonce == start.nonce and end.fence == start.fence), None)
-    if ended is None:
-        worker = case.worker_of(start)
-        killed = None if worker is None else case.faults.death(worker, start.at)
-        beats = [beat.at for beat in run.beats if beat.fence == start.fence]
-        ended = killed or max([start.at, *beats]) + case.bounds.lease
-    overtaken = [each.at for each in run.starts if each.fence > start.fence]
-    row = run.attempt_of(start.fence)
-    if row is not None and row["status"] == "lost" and row["finishedAt"] is not None:
-        overtaken.append(seconds(row["finishedAt"]))
-    return Execution(run, start, min([ended, *overtaken]), ended)
-
-
-def _sweep(case: Case, key: str, limit: int, executions: list[Execution]) -> Iterator[Finding]:
-    edges = [(each.counted - case.bounds.clock, 0, each) for each in executions]
-    edges += [(each.start.at, 1, each) for each in executions if each.counted - case.bounds.clock > each.start.at]
-    starting = {id(each) for _, is_start, each in edges if is_start}
-    depth = 0
-    for at, is_start, each in sorted(edges, key=lambda edge: edge[:2]):
-        if id(each) in starting:
-            depth += 1 if is_start else -1
-        if is_start and depth > limit:
-            message = f"made {depth} at once under the key {key}, whose limit is {limit}"
-            yield _about(each.run, "S9", "limit", message, at)
-
-
-def _zombies(case: Case, key: str, executions: list[Execution]) -> Iterator[Finding]:
+def _zombies(case: Case, line: Line, executions: list[Execution]) -> Iterator[Finding]:
     for each in executions:
         beyond = each.stopped - each.counted
+        if beyond <= case.bounds.guardian or any(
+            body.get("onDisconnect") == "finish" for body in case.bodies_of(each.place.run)
+        ):
+            continue
+        beyond = min(beyond, each.stopped - stood_still_until(case, each.start, each.stopped))
         if beyond > case.bounds.guardian and any(
-            other.run is not each.run and other.start.at < each.stopped and other.counted > each.counted
+            other.place.run is not each.place.run and other.start.at < each.stopped and other.counted > each.counted
             for other in executions
         ):
-            message = f"went on for {beyond:.1f} s under the key {key} after it had been fenced out"
-            yield _about(each.run, "S9", "zombie", message, each.counted)
+            message = f"went on for {beyond:.1f} s in the line {line.name} after it had been fenced out"
+            yield _about(each.place.run, "S9", "zombie", message, each.counted)
 
 
-def _out_of_order(case: Case, key: str, runs: list[Run]) -> Iterator[Finding]:
+def _beside(case: Case, line: Line, executions: list[Execution]) -> Iterator[Finding]:
+    """S10: somebody began while the one before waited for its next attempt; if that was going on, it breaks S9."""
+    until, holder = 0.0, ""
+    for run in line.in_order:
+        began = run.starts[0].at
+        if began < until - case.bounds.clock and not any(
+            each.place.run is not run and each.start.at <= began < each.counted for each in executions
+        ):
+            message = f"began in the line {line.name} {until - began:.3f} s before {holder} was through"
+            yield _about(run, "S10", "beside", message, began)
+        ended = left_place(case, run)
+        if ended is not None and ended > until:
+            until, holder = ended, run.id
+
+
+def _out_of_order(case: Case, line: Line) -> Iterator[Finding]:
     """S10: one that was waiting was overtaken by one that came later."""
-    first = sorted(runs, key=lambda run: run.starts[0].at)
-    for before, after in pairwise(first):
+    free = 0.0
+    for before, after in pairwise(line.in_order):
         if (after.scheduled or 0.0, after.id) < (before.scheduled or 0.0, before.id):
-            waiting = max(after.scheduled or 0.0, after.moment("createdAt") or 0.0)
-            if waiting < before.starts[0].at - case.bounds.clock:
-                message = f"was overtaken under the key {key} by {before.id}, which came later"
+            # When the one that came later was called at the earliest: the place was free, and it had been handed in.
+            called = max(free, before.submission.since if before.submission is not None else _made(before))
+            if stood_in_line(case, after) < called - case.bounds.clock:
+                message = f"was overtaken in the line {line.name} by {before.id}, which came later"
                 yield _about(after, "S10", "order", message, after.starts[0].at)
+        free = max(free, left_place(case, before) or 0.0)
+
+
+def stood_in_line(case: Case, run: Run) -> float:
+    """When it waited there beyond doubt: it was due, and whoever made it had been told so."""
+    if run.submission is not None:
+        told, due = run.submission.operation.completed, run.submission.not_before
+        # What came before its time stands in line when somebody has noticed that it is due.
+        return due + case.bounds.lateness if due > told else told
+    made = _made(run)
+    late = case.bounds.straggler if case.faults.troubled(made) else case.bounds.uncertainty
+    return max(run.scheduled or 0.0, made) + late
+
+
+def _made(run: Run) -> float:
+    return run.moment("createdAt") or 0.0
 
 
 def _about(run: Run, check: str, rule: str, message: str, at: float) -> Finding:

@@ -10,6 +10,7 @@ from chaos.records import Outcome
 if TYPE_CHECKING:
     from chaos.check.occurrences import Occurrences
 
+_SKIPS = frozenset({"skip", "queueOne"})
 _CLOSES = frozenset({"pauseJob", "cancelJob", "deleteJob"})
 
 
@@ -47,8 +48,10 @@ def skipped_wrongly(case: Case, found: "Occurrences", run: Run) -> str | None:
         return None
     if found.budget.may_be_used_up(case, instant):
         return None
-    if all(each.overlap != "skip" for each in found.job.definitions):
+    if all(each.overlap not in _SKIPS for each in found.job.definitions):
         return "is recorded as skipped, and overlap is allowed"
     if found.going(decided + bounds.clock) < max(at, decided - 1) - bounds.clock:
         return "is recorded as skipped, and no other run was going"
+    if all(each.overlap == "queueOne" for each in found.job.definitions) and found.there(decided, bounds.straggler) < 2:
+        return "is recorded as skipped, and no other run was waiting"
     return None

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from chaos.check.calls import merged
+from chaos.check.calls import apart, merged
 from chaos.check.facts import Call, Job
 from chaos.records import Operation
 from chaos.timeline import CHANGES, Timeline
@@ -29,7 +30,7 @@ def read_jobs(case: "Case") -> None:
 
 
 def _acknowledged(calls: list[Call]) -> Iterator[tuple[str, Call, Operation]]:
-    for call in calls:
+    for call in chain.from_iterable(map(apart, calls)):
         answered = call.answered
         if call.first.kind == "createJob" and answered is not None and answered.answer is not None:
             yield answered.answer["jobId"], call, answered
@@ -37,7 +38,7 @@ def _acknowledged(calls: list[Call]) -> Iterator[tuple[str, Call, Operation]]:
 
 def _read_dump(case: "Case", operations: dict[str, list[Operation]]) -> None:
     unsure: dict[tuple[str, Any], list[Call]] = defaultdict(list)
-    for call in case.calls:
+    for call in chain.from_iterable(map(apart, case.calls)):
         if call.first.kind == "createJob" and call.unsure:
             unsure[call.first.tenant, (call.first.body or {}).get("name")].append(call)
     for tenant, row in ((tenant, row) for tenant, rows in case.evidence.dump.jobs.items() for row in rows):

@@ -75,6 +75,15 @@ class Occurrences:
         position = bisect_right(begins, at)
         return ends[position - 1] if position else 0.0
 
+    def there(self, decided: float, late: float) -> int:
+        """Runs of the schedule that were there when it was `decided` about an instant.
+
+        `late`: how long it may take from the end of one until its transaction has ended, and others are called.
+        """
+        begins, _ = self._spans
+        made = self._made[: bisect_right(begins, decided + late)]
+        return sum(end >= decided - late for _, end in made)
+
     def surplus(self, cutoff: float) -> int:
         """Runs begun by the cut-off that, by their labels, are more than their instants can have."""
         began = {
@@ -88,14 +97,19 @@ class Occurrences:
         return list(self.owners)
 
     @cached_property
-    def _spans(self) -> tuple[list[float], list[float]]:
+    def _made(self) -> list[tuple[float, float]]:
         ran = (run for runs in self.records.values() for run in runs if run.status not in {"skipped", "missed"})
-        spans = sorted((run.moment("createdAt") or 0.0, run.moment("finishedAt") or math.inf) for run in ran)
-        return [begin for begin, _ in spans], list(accumulate((end for _, end in spans), max))
+        return sorted((run.moment("createdAt") or 0.0, run.moment("finishedAt") or math.inf) for run in ran)
+
+    @cached_property
+    def _spans(self) -> tuple[list[float], list[float]]:
+        return [begin for begin, _ in self._made], list(accumulate((end for _, end in self._made), max))
 
 
 def all_occurrences(case: Case) -> dict[str, Occurrences]:
-    return {job.id: _occurrences(case, job) for job in case.jobs.values() if job.timeline.judged}
+    """Jobs with parents have no instants of their own: S22 looks at those."""
+    own = (job for job in case.jobs.values() if job.timeline.judged and job.id not in case.graphs.needs)
+    return {job.id: _occurrences(case, job) for job in own}
 
 
 def _occurrences(case: Case, job: Job) -> Occurrences:

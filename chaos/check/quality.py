@@ -11,7 +11,7 @@ from chaos.check.case import Case
 from chaos.check.faultbook import strikes_everybody
 from chaos.check.submissions import TERMINAL
 from chaos.oracle import seconds
-from chaos.records import Fault, Operation, Outcome
+from chaos.records import Fault, Operation, Outcome, waits_for_others
 
 _NO_CALLS = frozenset({"submitInside", "weighTenant"})
 """What clients write in transactions of their own, and what operators do on the machine: no API is asked."""
@@ -133,9 +133,9 @@ def _answered(operation: Operation) -> bool:
 
 def _waits(case: Case) -> Waits:
     found = []
+    waits = waits_for_others(case.evidence)
     for run in case.runs.values():
-        if run.starts:
-            start = run.starts[0]
+        if run.starts and not waits(start := run.starts[0]):
             due = start.scheduled_at or run.scheduled or start.at
             if run.submission is not None:
                 due = max(due, run.submission.not_before)

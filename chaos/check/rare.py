@@ -1,11 +1,14 @@
 """How often each rare path was taken: a run that never took one has not tested it."""
 
 from chaos.check.budget import Budget
+from chaos.check.cancel import cancels
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.gate import paused_runs
+from chaos.check.graph import woven
 from chaos.check.guardian import stopped_in_time
 from chaos.check.letters import HAND
+from chaos.check.rare_lines import waited
 from chaos.oracle import seconds
 from chaos.records import Outcome
 
@@ -50,6 +53,9 @@ def rare_paths(case: Case) -> dict[str, int]:
         "ledger rows compared": sum(len(job.ledger) for job in case.jobs.values()),
         "cancelled pending runs": _count(rows, "cancelled"),
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
+        **waited(case),
+        **cancels(case),
+        **woven(case),
     }
 
 

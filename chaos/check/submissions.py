@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from chaos.check.calls import apart
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.finding import Finding
@@ -60,6 +61,13 @@ def lost_runs(case: Case) -> Iterator[Finding]:
             yield _lost(run, "unexplained", "is cancelled, and nobody cancelled it")
 
 
+def left_behind(case: Case) -> Iterator[Finding]:
+    """S2: it was somebody's turn, and nobody called."""
+    if behind := case.evidence.left_behind:
+        message = f"{behind} runs whose turn had come were called by nobody, until the sweeper found them"
+        yield Finding(check="S2", rule="left behind", message=message)
+
+
 def doubled_keys(case: Case) -> Iterator[Finding]:
     """S4: one idempotency key made two resources."""
     for call in case.calls:
@@ -104,7 +112,8 @@ def unasked_runs(case: Case) -> Iterator[Finding]:
 
 
 def _unasked_jobs(case: Case) -> Iterator[Finding]:
-    names = {(call.first.tenant, (call.first.body or {}).get("name")) for call in case.calls}
+    calls = [each.first for call in case.calls for each in apart(call)]
+    names = {(each.tenant, (each.body or {}).get("name")) for each in calls}
     for row in case.phantom_jobs:
         if (row["tenant"], row["name"]) in names:
             message = f"is a second job of the call that made {row['name']!r}"
@@ -120,7 +129,7 @@ def _lost(run: Run, rule: str, message: str) -> Finding:
 def _may_wait(case: Case, run: Run) -> bool:
     due = run.moment("dueAt") or run.scheduled or 0.0
     job = case.jobs.get(run.job or "")
-    return due >= case.cutoff or (job is not None and _may_be_closed(job))
+    return due >= case.cutoff or (job is not None and (_may_be_closed(job) or case.graphs.may_wait(run)))
 
 
 def _may_be_closed(job: Job) -> bool:
@@ -136,16 +145,18 @@ def _has_failed(case: Case, run: Run) -> bool:
 def _was_cancelled(case: Case, run: Run) -> bool:
     job = case.jobs.get(run.job or "")
     ended = run.moment("finishedAt")
-    return job is not None and any(
-        each.kind in _ENDS_RUNS
+    own = case.cancels.get(run.id, [])
+    return any(
+        (each.kind in _ENDS_RUNS or each.kind == "cancelRun")
         and each.outcome is not Outcome.FAIL
         and (ended is None or each.invoked <= ended + case.bounds.clock)
-        for each in job.operations
+        for each in (own if job is None else [*own, *job.operations])
     )
 
 
 def _resource(answer: dict[str, object]) -> str:
-    return str(answer.get("operationId") or answer.get("jobId") or answer.get("runId") or answer.get("runIds"))
+    names = (answer.get(name) for name in ("operationId", "jobId", "jobIds", "runId", "runIds"))
+    return str(next((name for name in names if name), None))
 
 
 def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str]]:

@@ -3,15 +3,17 @@
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
-from chaos.simulation.campaign import Tally, campaign, keep_story
+from chaos.simulation.campaign import Report, Tally, campaign, keep_story
+from chaos.simulation.kept import Kept
 from chaos.simulation.report import write
 from chaos.simulation.run import Mode
 from foliot.kit.postgres import PostgresServer
@@ -20,6 +22,15 @@ SEEDS: Final = 10_000
 ENOUGH: Final = 1_000
 """Seeds from which on every rare path must have been walked."""
 PROGRESS: Final = 10.0
+FOLDER: Final = Path(tempfile.gettempdir()) / "foliot-simulation"
+
+
+class Enough(BaseException):
+    """Somebody wants us to end: not an error, and nothing below may take it for one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def say(text: str) -> None:
@@ -33,8 +44,17 @@ def read() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="just this one, in the mode that it had")
     parser.add_argument("--mode", type=Mode, choices=list(Mode), help="all seeds in this one instead of both")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--core", type=int, default=0, help="the processor on which the first of them keeps")
     parser.add_argument("--stop", action="store_true", help="at the first seed that fails")
-    parser.add_argument("--stories", type=Path, default=Path(tempfile.gettempdir()) / "foliot-simulation")
+    parser.add_argument("--stories", type=Path, default=FOLDER)
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        nargs="?",
+        const=FOLDER,
+        metavar="FOLDER",
+        help="go on with what was done before with the same code, and add to it",
+    )
     parser.add_argument("--server", help="a PostgreSQL server to make databases on, instead of one of its own")
     parser.add_argument("--name", default="simulation", help="what the databases are called")
     return parser.parse_args()
@@ -57,25 +77,68 @@ def server(given: str | None) -> Iterator[str]:
 def main() -> None:
     given = read()
     seeds = [given.seed] if given.seed is not None else list(range(given.first, given.first + given.seeds))
-    tally, began = Tally(), time.monotonic()
-    told = began
+    tally = Tally()
+    _heed(_enough)
+    try:
+        with closing(known_and_new(given, seeds)) as reports:
+            for each in reports:
+                tally.add(each)
+                if each.failures:
+                    say(f"seed {each.seed} ({each.mode}): {each.failures[0]}")
+                    say(f"  its story is in {keep_story(given.stories, each)}; again: make simulate SEED={each.seed}")
+                    if given.stop:
+                        break
+    except Enough as enough:
+        say(f"{tally.line()}, {len(seeds) - tally.seeds.total():,} to go")
+        sys.exit(128 + enough.number)
+    conclude(tally, seeds)
+
+
+def _enough(number: int, _: object) -> NoReturn:
+    _heed(signal.SIG_IGN)  # there is a server to be stopped yet
+    raise Enough(number)
+
+
+def _heed(handler: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
+
+
+def known_and_new(given: argparse.Namespace, seeds: list[int]) -> Generator[Report]:
+    """What is kept of these seeds, and then the others as they are done."""
+    if given.kept is None:
+        yield from fresh(given, seeds)
+        return
+    with Kept(given.kept) as kept:
+        known = kept.of(seeds, given.mode)
+        if known:
+            say(f"{len(known):,} of {len(seeds):,} seeds were done before: {kept.path}")
+        yield from known
+        done = {each.seed for each in known}
+        for each in fresh(given, [seed for seed in seeds if seed not in done]):
+            kept.add(each)
+            yield each
+
+
+def fresh(given: argparse.Namespace, seeds: list[int]) -> Iterator[Report]:
+    if not seeds:
+        return
+    began = told = time.monotonic()
     with server(given.server) as dsn:
-        for each in campaign(dsn, seeds, given.mode, min(given.processes, len(seeds)), given.name):
-            tally.add(each)
-            if each.failures:
-                say(f"seed {each.seed} ({each.mode}): {each.failures[0]}")
-                say(f"  its story is in {keep_story(given.stories, each)}; again: make simulate SEED={each.seed}")
-                if given.stop:
-                    break
+        reports = campaign(dsn, seeds, given.mode, min(given.processes, len(seeds)), given.name, given.core)
+        for number, each in enumerate(reports, 1):
+            yield each
             if time.monotonic() - told > PROGRESS:
-                told, done = time.monotonic(), tally.seeds.total()
-                say(f"{told - began:5.0f} s: {done:,} of {len(seeds):,} seeds, {len(tally.failed)} failed")
-    seconds = time.monotonic() - began
+                told = time.monotonic()
+                say(f"{told - began:5.0f} s: {number:,} of {len(seeds):,} seeds")
+
+
+def conclude(tally: Tally, seeds: list[int]) -> NoReturn:
     for path, times in tally.rare.items():
         say(f"{path}: {times:,}")
     say(f"fingerprint: {tally.fingerprint}")
     if len(seeds) >= SEEDS:
-        say(f"the report is in {write(tally, seeds, seconds)}")
+        say(f"the report is in {write(tally, seeds)}")
     incomplete = tally.never if len(seeds) >= ENOUGH else []
     for path in incomplete:
         say(f"never walked: {path}")

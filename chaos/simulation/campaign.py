@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import multiprocessing
 import os
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,6 +46,8 @@ class Report(msgspec.Struct, frozen=True):
     mode: Mode
     seconds: float
     """Of virtual time."""
+    took: float
+    """Real seconds."""
     statements: int
     acknowledged: int
     effects: int
@@ -75,12 +79,13 @@ def simulating(dsn: str, name: str) -> Iterator[Callable[[int, Mode], Outcome]]:
         loop.close()
 
 
-def report(outcome: Outcome) -> Report:
+def report(outcome: Outcome, took: float) -> Report:
     verdict, failures = outcome.verdict, outcome.failures
     return Report(
         seed=outcome.seed,
         mode=outcome.mode,
         seconds=outcome.seconds,
+        took=took,
         statements=outcome.statements,
         acknowledged=verdict.acknowledged,
         effects=verdict.effects,
@@ -92,19 +97,28 @@ def report(outcome: Outcome) -> Report:
     )
 
 
-def _share(dsn: str, name: str, seeds: list[int], wanted: Mode | None, pipe: Connection) -> None:
+def _share(dsn: str, name: str, seeds: list[int], wanted: Mode | None, core: int, pipe: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all of us at once; who started us ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[core % len(cores)]})
     with simulating(dsn, name) as run:
         if len(seeds) == 1:
             # To be seen again as it was among others: the first in a new database goes another way, because connections
             # that know no statement yet ask more of the server.
             run(seeds[0], mode_of(seeds[0], wanted))
         for seed in seeds:
-            pipe.send_bytes(msgspec.msgpack.encode(report(run(seed, mode_of(seed, wanted)))))
+            began = time.monotonic()
+            outcome = run(seed, mode_of(seed, wanted))
+            pipe.send_bytes(msgspec.msgpack.encode(report(outcome, time.monotonic() - began)))
     pipe.close()
 
 
-def campaign(dsn: str, seeds: list[int], wanted: Mode | None, processes: int, name: str) -> Iterator[Report]:
-    """Run all seeds, in databases of that name; reports come as they are ready."""
+def campaign(
+    dsn: str, seeds: list[int], wanted: Mode | None, processes: int, name: str, core: int = 0
+) -> Iterator[Report]:
+    """Run all seeds, in databases of that name; reports come as they are ready. Each process keeps to one core."""
     # A set of texts has another order in every process, unless it is told not to.
     os.environ["PYTHONHASHSEED"] = "0"
     spawning = multiprocessing.get_context("spawn")
@@ -112,7 +126,7 @@ def campaign(dsn: str, seeds: list[int], wanted: Mode | None, processes: int, na
     shares: list[SpawnProcess] = []
     for number in range(processes):
         ours, theirs = spawning.Pipe(duplex=False)
-        arguments = (dsn, f"{name}_{number}", seeds[number::processes], wanted, theirs)
+        arguments = (dsn, f"{name}_{number}", seeds[number::processes], wanted, core + number, theirs)
         share = spawning.Process(target=_share, args=arguments, daemon=True)
         share.start()
         theirs.close()
@@ -143,7 +157,7 @@ class Tally:
         self.seeds: Counter[Mode] = Counter()
         self.rare: Counter[str] = Counter()
         self.acknowledged = self.effects = self.faults = self.statements = 0
-        self.virtual = 0.0
+        self.virtual = self.took = 0.0
         self.failed: list[Report] = []
         self._fingerprints: dict[int, str] = {}
 
@@ -155,6 +169,7 @@ class Tally:
         self.faults += each.faults
         self.statements += each.statements
         self.virtual += each.seconds
+        self.took += each.took
         self._fingerprints[each.seed] = each.fingerprint
         if each.failures:
             self.failed.append(each)

@@ -10,8 +10,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from chaos.cancels import Fickle
 from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
+from chaos.graphs import Weaver
+from chaos.lines import Crowd, Lines
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.simulation.node import LEASE, ApiNode
@@ -26,6 +29,8 @@ BY_THE_WALL: Final = "*/10 0-59 0-23 * * *"
 CHANGING: Final = ("Europe/Berlin", "Australia/Sydney")
 BACKFILLS: Final = 0.1
 """The share of back-fills in what clients do, as soon as they have something to make up for: seeds are short."""
+FEW: Final = 3
+"""Runs of a batch that is cancelled."""
 CHOSEN: Final = (0, 2, 4)
 """Of the clients under real chaos: one that hands in runs, and one of each tenant that looks after jobs."""
 
@@ -68,6 +73,7 @@ class Clients:
         self._numbers = itertools.count(1)
         self._jobs: dict[tuple[int, int], str] = {}
         self._chance = random.Random(f"{world.seed}/clients")  # noqa: S311 - guards nothing
+        self._fickle: Fickle | None = None
         self._gate = Gatekeeper(self, world.seed, "acme", LEASE.total_seconds())
 
     async def prepare(self) -> None:
@@ -84,12 +90,20 @@ class Clients:
                 chore.cancel()
 
     def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
+        if self._world.has_lines:
+            (number, tenant), (other, stranger) = _one_each()
+            self._fickle = Fickle(self, self._world.seed, other, stranger, FEW)
+            yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
+            yield again(Crowd(self, self._world.seed).step, OFTEN)
+            yield again(self._fickle.step, OFTEN)
         if not self._world.has_chores:
             return
         for number, tenant in _one_each():
             oddities = Oddities(self, self._world.seed, number, tenant, slowest=1.0)
             yield again(oddities.step, OFTEN)
             yield again(Mortician(self, self._world.seed, number, tenant).step, OFTEN)
+        number, tenant = next(_one_each())
+        yield again(Weaver(self, self._world.seed, number, tenant).step, OFTEN)
         yield again(self._gate.step, 0.0)
 
     async def _client(self, number: int, until: float) -> None:
@@ -217,18 +231,13 @@ class Clients:
         """Cancel whatever would go on for ever, as recorded calls."""
         if self._world.has_chores:
             await self._gate.open()
+        if self._fickle is not None:
+            await self._fickle.finish()
         for number, tenant in _one_each():
             for job in await self.pages(tenant, "/v1/jobs"):
-                endless = job["scheduleType"] == "recurring" or job["status"] in {"paused", "blocked"}
+                endless = job["scheduleType"] == "recurring" or job["status"] == "paused"
                 if endless and job["status"] != "cancelled":
                     await self.insist(number, tenant, "cancelJob", job["jobId"])
-
-    async def is_busy(self) -> bool:
-        for _, tenant in _one_each():
-            for status in ("pending", "running"):
-                if (await self.read(tenant, "/v1/runs", status=status, limit=1))["items"]:
-                    return True
-        return False
 
 
 def _one_each() -> Iterator[tuple[int, str]]:

@@ -1,19 +1,17 @@
 """An event loop whose time stands still while something happens and jumps when nothing does.
 
-Timers run by virtual time. The only real waiting is for the database, and it is counted: while an answer is out, time
-does not move, and it is taken in only when nothing else can run. So the same seed gives the same order of everything.
+Timers run by virtual time. Statements take none: the loop stands still for them (`statement.py`). The only real waiting
+here is for new connections, and it is counted: while an answer is out, time does not move, and it is taken in only when
+nothing else can run. So the same seed gives the same order of everything.
 """
 
 import asyncio
 import heapq
 import itertools
 import selectors
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
-
-STUCK: Final = 0.004
-"""Real seconds without an answer after which somebody should look whether the statement waits for a lock."""
+from typing import Any
 
 
 class StandstillError(Exception):
@@ -28,10 +26,7 @@ class _Selector(selectors.DefaultSelector):
             # Whoever can run runs first: how quickly an answer comes must not decide about anything.
             if timeout is not None and timeout <= 0:
                 return []
-            answers = super().select(STUCK)
-            if not answers:
-                self.loop.call_soon(self.loop.no_answer)
-            return answers
+            return super().select()
         if timeout is None:
             raise StandstillError("nothing is due, and no answer is awaited")
         self.loop.advance(timeout)
@@ -54,7 +49,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _Selector()
         selector.loop = self
         self.waiting_for_answers = 0
-        self.no_answer: Callable[[], None] = lambda: None
         self._now = 0.0
         self._serials = itertools.count()
         super().__init__(selector)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from chaos.act import Act
-from chaos.records import SIDE, SNOOZE, Effect, Fault, Phase, digest
+from chaos.records import LIMITS, SIDE, SNOOZE, Effect, Fault, Phase, digest
 from chaos.simulation.wire import SimConnection, SimDatabase, Weather
 from foliot.api.app import build
 from foliot.api.operation import Services
@@ -20,12 +20,14 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.encryption import Encryption
+from foliot.services.explain import Explainer
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
@@ -38,6 +40,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
@@ -45,7 +48,9 @@ from foliot.services.recalendar import Recalendar
 from foliot.services.rezone import Rezone
 from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
+from foliot.services.sweep import Sweeper
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.services.upkeep import Housekeeper
 from foliot.store.dispatch import Claimed
 from foliot.store.hints import Listener, notify
@@ -65,6 +70,7 @@ ZONE_DATA: Final = "2026a"
 RESTART: Final = (0.2, 2.0)
 """Seconds that a process which ended by itself takes to be back."""
 GROUPS: Final = ("http", "fn:quick", "fn:slow", "fn:flaky", "fn:stuck")
+LINED_UP: Final = tuple(f"fn:{name}" for name in LIMITS)
 
 
 class Node:
@@ -208,6 +214,10 @@ class ApiNode(Node):
             Keys(database),
             AuditTrail(database),
             Paging(database),
+            Explainer(database),
+            TermsKeeper(database),
+            Pacing(database, monotonic=monotonic),
+            Backlog(database),
             Secrets(database, NO_VAULT),
             Encryption(database, NO_VAULT),
         )
@@ -253,6 +263,7 @@ class SchedulerNode(Node):
             group.create_task(repeat(Operator(database), stop, wake_operator, ready, chance))
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
+            group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set, chance))
             control = Control(database, SpecBook(database, clock), hints.give)
             recalendar = Recalendar(database, control.move, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
@@ -296,8 +307,9 @@ class WorkerNode(Node):
     async def serve(self) -> None:
         number = self.chance.getrandbits(62)
         carrier = ImpatientCarrier(SimDatabase(self).line, number, self.boot)
-        queues = {"default": 1, SIDE: 1} if self.world.has_chores else {"default": 1}
-        groups = (*GROUPS, "fn:snoozing") if self.world.has_chores else GROUPS
+        world = self.world
+        queues = {"default": 1, SIDE: 1} if world.has_chores or world.has_lines else {"default": 1}
+        groups = (*GROUPS, "fn:snoozing") if world.has_chores else (*GROUPS, *LINED_UP) if world.has_lines else GROUPS
         options = WorkerOptions(queues=queues, groups=groups, concurrency=20, lease=LEASE, heartbeat=HEARTBEAT)
         process = WorkerProcess(
             carrier, self._executors, options, self.chance.random, self.world.loop.time, self.world.ground.now
@@ -329,6 +341,7 @@ class WorkerNode(Node):
                     worker=boot,
                     job=None if run.job is None else encode("job", run.job),
                     scheduled_at=run.scheduled_at.timestamp(),
+                    concurrency_key=act.account,
                     payload=digest(payload),
                     nonce=nonce,
                     failed=failed,

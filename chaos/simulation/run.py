@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from chaos.records import Dump, Evidence
+from chaos.records import CROWD, CROWDED, Dump, Evidence
 from chaos.simulation.client import Clients
-from chaos.simulation.ground import TENANTS, Ground
+from chaos.simulation.ground import Ground
 from chaos.simulation.node import HEARTBEAT, LEASE, Node
 from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
@@ -17,7 +17,11 @@ from chaos.simulation.world import World
 from chaos.verdict import Verdict, check
 from chaos.watch import BACKFILLED, DECIDED, MISSED, backfilled_runs, decisions, missed_ranges
 from foliot.domain.misfire import GRACE
+from foliot.kit import telemetry
 from foliot.services.insights import Insights
+from foliot.services.sweep import Sweeper
+from foliot.store.admission import FIRST
+from foliot.store.statements import SQL
 
 SECONDS: Final = (2.0, 3.0, 5.0)
 """Most seeds are short, so that there can be many; some go on for longer."""
@@ -25,10 +29,22 @@ CALM: Final = 2.5
 """After the storm, until what was sent in it has arrived."""
 PATIENCE: Final = {"safety": 120.0, "liveness": 180.0}
 """Virtual seconds within which everything must have come to rest."""
-DUE: Final = """
-SELECT EXISTS (SELECT FROM foliot.firing WHERE closed_at IS NULL)
-    OR EXISTS (SELECT FROM foliot.schedule WHERE next_at <= foliot.clock_timestamp()) AS due"""
-"""Whether there are instants that somebody has yet to deal with, perhaps when the lease of one who died has ended."""
+BUSY: Final = """
+SELECT EXISTS (SELECT FROM foliot.run WHERE id > 0 AND state < 2)
+    OR EXISTS (SELECT FROM foliot.timer WHERE id > 0)
+    OR EXISTS (SELECT FROM foliot.outbox WHERE refused IS NULL)
+    OR EXISTS (SELECT FROM foliot.knock)
+    OR EXISTS (SELECT FROM foliot.firing WHERE closed_at IS NULL)
+    OR EXISTS (SELECT FROM foliot.schedule WHERE next_at <= foliot.clock_timestamp()) AS busy"""
+"""Whether something goes on, or somebody has yet to deal with an instant, perhaps when the lease of one who died has
+ended. What is blocked waits for one of these, or has been left behind. Not asked through the API: a hundred times so
+cheap."""
+LOOKS: Final = 0.2
+"""Virtual seconds between two looks: every one of them costs as much as a real tenth."""
+
+
+MANY: Final = 1_000
+"""More lines than a seed has."""
 
 
 class Mode(StrEnum):
@@ -62,7 +78,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outcome:
-    await ground.reset(seed)
+    ground.reset(seed)
+    before = _left_behind()
     seconds = random.Random(f"{seed}/length").choice(SECONDS)  # noqa: S311 - guards nothing
     world = World(ground, seed)
     clients, storm = Clients(world), Storm(world)
@@ -70,6 +87,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         node.start()
     await asyncio.sleep(0.5)
     await clients.prepare()
+    watch = world.loop.create_task(_watch_lines(world)) if world.has_lines else None
     async with asyncio.TaskGroup() as group:
         group.create_task(clients.run(seconds))
         await storm.blow(seconds)
@@ -79,13 +97,18 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         await storm.heal()
     await asyncio.sleep(CALM)
     await clients.wind_down()
-    quiet = await _rest(world, clients, PATIENCE[mode])
+    quiet = await _rest(world, PATIENCE[mode])
+    dump = await _dump(world, clients, quiet=quiet)
+    left_behind = _left_behind() - before
+    if watch is not None:
+        left_behind += len(world.left_behind)
+        watch.cancel()
     evidence = Evidence(
         seed=seed,
         operations=world.operations,
         effects=world.effects,
         faults=world.faults,
-        dump=await _dump(world, clients, quiet=quiet),
+        dump=dump,
         settings={
             "lease": LEASE.total_seconds(),
             "heartbeat": HEARTBEAT.total_seconds(),
@@ -93,7 +116,9 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
             "schedulers": [node.name for node in world.schedulers],
             "seconds": seconds,
             "rest": CALM,
+            "crowds": {CROWDED: CROWD},
         },
+        left_behind=left_behind,
     )
     crashes = [f"{node.name}: {error!r}" for node in world.nodes if (error := node.crashed()) is not None]
     for node in world.nodes:
@@ -112,29 +137,27 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
     )
 
 
-async def _rest(world: World, clients: Clients, patience: float) -> bool:
-    """Whether everything came to rest in time: nothing to do, twice in a row.
-
-    A job that was cancelled a moment ago has instants to be recorded as skipped, and no run tells of them before.
-    """
+async def _rest(world: World, patience: float) -> bool:
+    """Whether everything came to rest in time: nothing to do, twice in a row."""
     deadline, quiet = world.loop.time() + patience, 0
     while quiet < 2:
         if world.loop.time() > deadline:
             return False
-        (due,) = await world.ground.fetch(DUE)
-        quiet = 0 if due["due"] or await clients.is_busy() else quiet + 1
-        await asyncio.sleep(1.0)
+        (found,) = world.ground.fetch(BUSY)
+        quiet = 0 if found["busy"] else quiet + 1
+        await asyncio.sleep(LOOKS)
     return True
 
 
 async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
-    found.missed = missed_ranges(await world.ground.fetch(MISSED))
-    found.backfilled = backfilled_runs(await world.ground.fetch(BACKFILLED))
-    found.decided = decisions(await world.ground.fetch(DECIDED))
+    found.missed = missed_ranges(world.ground.fetch(MISSED))
+    found.backfilled = backfilled_runs(world.ground.fetch(BACKFILLED))
+    found.decided = decisions(world.ground.fetch(DECIDED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))
-    for tenant in TENANTS:
+    await Sweeper(SimDatabase(observer)).run_once()
+    for tenant in world.tenants:
         found.jobs[tenant] = await clients.pages(tenant, "/v1/jobs")
         found.runs[tenant] = await clients.pages(tenant, "/v1/runs")
         found.attempts[tenant] = await _attempts(world, insights, tenant)
@@ -146,8 +169,21 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     return found
 
 
+async def _watch_lines(world: World) -> None:
+    """Look all the time for lines with room in which somebody stands uncalled: later comers may call it after all."""
+    while True:
+        (found,) = world.ground.fetch(SQL["left_behind"], FIRST, MANY)
+        world.left_behind.update(found["found"] or ())
+        await asyncio.sleep(LOOKS)
+
+
+def _left_behind() -> int:
+    """Runs that only a sweeper called, since this process began."""
+    return int(telemetry.REGISTRY.get_sample_value("foliot_left_behind_total") or 0)
+
+
 async def _attempts(world: World, insights: Insights, tenant: str) -> list[dict[str, Any]]:
     """All of a tenant's: more than the API gives at once, by the same way."""
-    (row,) = await world.ground.fetch(f"SELECT id FROM tenant WHERE name = '{tenant}'")  # noqa: S608 - ours
+    (row,) = world.ground.fetch(f"SELECT id FROM tenant WHERE name = '{tenant}'")  # noqa: S608 - ours
     page = await insights.attempts(row["id"], job=None, run=None, cursor=None, limit=100_000)
     return [msgspec.to_builtins(each) for each in page.items]

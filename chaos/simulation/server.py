@@ -5,93 +5,81 @@ transaction ends: so what is blocked by whom, and for how long, is PostgreSQL's 
 """
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import asyncpg
 
-from chaos.simulation.ground import Ground, Physical
-
-
-class _Blocked:
-    def __init__(self, statement: "asyncio.Task[Any]", physical: Physical) -> None:
-        self.statement = statement
-        self.physical = physical
-        self.over = asyncio.Event()
+from chaos.simulation.ground import Ground
+from chaos.simulation.statement import Physical, Statement
 
 
 class Server:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._loop = ground.loop
-        self._turn = asyncio.Lock()
-        self._blocked: list[_Blocked] = []
+        self._blocked: dict[Statement, asyncio.Event] = {}
         self._cleaning: set[asyncio.Task[None]] = set()
         self.era = 0
         """Counts restarts: connections of an earlier era are dead."""
         self.is_down = False
         self.statements = 0
 
-    async def run(self, physical: Physical, query: str, arguments: tuple[Any, ...], patience: float) -> list[Any]:
-        """Execute at this instant, on a connection; wait for locks no longer than `patience`, by virtual time."""
+    def execute(self, physical: Physical, query: str, arguments: tuple[Any, ...]) -> Statement:
+        """At this instant, on a connection. If it is not done then, it waits for a lock: see `wait`."""
         self.statements += 1
-        async with self._turn:
-            with self._loop.awaiting_answer():
-                await self._ground.tell_time()
-            statement: asyncio.Task[list[Any]] = self._loop.create_task(physical.connection.fetch(query, *arguments))
-            finished = await self._finish(statement, physical)
-            if finished and not physical.connection.is_in_transaction():
-                await self._look_again()
-            blocked = _Blocked(statement, physical)
-            if not finished:
-                self._blocked.append(blocked)
-        if not finished:
-            await self._wait(blocked, patience)
-        return statement.result()
+        self._ground.tell_time()
+        statement = Statement(physical, query, arguments)
+        if not self._finish(statement):
+            self._blocked[statement] = asyncio.Event()
+            self._break_deadlock()
+        elif statement.error is not None or not physical.is_in_transaction():
+            self._look_again()
+        return statement
 
-    async def _finish(self, statement: "asyncio.Task[Any]", physical: Physical) -> bool:
+    def _finish(self, statement: Statement) -> bool:
         """Wait for the answer; false if it will not come before others have moved on."""
-        while True:
-            woken = asyncio.Event()
-            self._loop.no_answer = woken.set
-            statement.add_done_callback(partial(_wake, woken))
-            with self._loop.awaiting_answer():
-                await woken.wait()
-                if statement.done():
-                    return True
-                if await self._ground.waits(physical):
-                    return False
+        while not statement.is_answered():
+            if self._ground.waits(statement.physical):
+                return False
+        return True
 
-    async def _look_again(self) -> None:
+    def _look_again(self) -> None:
         """A transaction has ended: who waited for it goes on, at this same instant, before anybody else does."""
         progress = True
         while progress and self._blocked:
             progress = False
-            for each in self._blocked[:]:
-                with self._loop.awaiting_answer():
-                    waits = not each.statement.done() and await self._ground.waits(each.physical)
-                if not waits and await self._finish(each.statement, each.physical):
-                    self._blocked.remove(each)
-                    each.over.set()
+            for each in list(self._blocked):
+                if (each.is_done or not self._ground.waits(each.physical)) and self._finish(each):
+                    self._blocked.pop(each).set()
                     progress = True
 
-    async def _wait(self, blocked: _Blocked, patience: float) -> None:
+    def _break_deadlock(self) -> None:
+        """Let the server find a victim, if all of these wait for each other: it takes real time for that."""
+        waiting = {each.physical.pid: each for each in self._blocked}
+        while self._ground.in_a_circle(list(waiting)):
+            if any(each.is_answered() for each in waiting.values()):
+                self._look_again()
+                return
+
+    async def wait(self, statement: Statement, patience: float) -> None:
+        """Until it is done; for locks no longer than `patience`, by virtual time."""
+        over = self._blocked.get(statement)
+        if over is None:
+            return
         try:
             async with asyncio.timeout(patience):
-                await blocked.over.wait()
+                await over.wait()
         except TimeoutError:
-            await self._cancel(blocked)
-            if isinstance(blocked.statement.exception(), asyncpg.QueryCanceledError):
+            self._cancel(statement)
+            if isinstance(statement.error, asyncpg.QueryCanceledError):
                 raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout") from None
 
-    async def _cancel(self, blocked: _Blocked) -> None:
-        async with self._turn:
-            while blocked in self._blocked:
-                with self._loop.awaiting_answer():
-                    await self._ground.cancel(blocked.physical)
-                if await self._finish(blocked.statement, blocked.physical):
-                    self._blocked.remove(blocked)
-                    blocked.over.set()
+    def _cancel(self, statement: Statement) -> None:
+        while statement in self._blocked:
+            self._ground.cancel(statement.physical)
+            if self._finish(statement):
+                self._blocked.pop(statement).set()
+                self._look_again()
 
     def hang_up(self, physical: Physical, running: "asyncio.Task[Any] | None") -> None:
         """The client is gone. What it asked for last is still done; then an open transaction is rolled back."""
@@ -102,28 +90,24 @@ class Server:
     async def _clean(self, physical: Physical, running: "asyncio.Task[Any] | None") -> None:
         if running is not None:
             await asyncio.wait([running])
-        if physical.connection.is_in_transaction():
-            await self.run(physical, "ROLLBACK", (), 1.0)
+        if physical.is_in_transaction():
+            self.execute(physical, "ROLLBACK", ()).result()
         self._ground.take_back(physical)
 
     async def quiet(self) -> None:
         """Return when everything that was left behind has been cleaned up."""
         while self._cleaning:
-            for each in self._blocked[:]:
-                await self._cancel(each)
+            for each in list(self._blocked):
+                self._cancel(each)
             await asyncio.wait(list(self._cleaning))
 
     async def crash(self) -> None:
         """Everything that is under way is lost; nobody is let in until `come_back`."""
         self.is_down = True
         self.era += 1
-        for each in self._blocked[:]:
-            await self._cancel(each)
+        for each in list(self._blocked):
+            self._cancel(each)
 
     async def come_back(self) -> None:
-        await self._ground.restarted()
+        self._ground.restarted()
         self.is_down = False
-
-
-def _wake(event: asyncio.Event, _: object) -> None:
-    event.set()

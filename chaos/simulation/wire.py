@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncpg
 import msgspec
 
-from chaos.simulation.ground import Physical
+from chaos.simulation.statement import Physical
 from foliot.store.database import Database, Line
 from foliot.store.statements import SQL
 
@@ -132,13 +132,11 @@ class SimConnection:
         if fate is Loss.LATE:
             delay = weather.chance.uniform(0.01, 2)
             self._running = asyncio.ensure_future(self._arrive_late(physical, query, arguments, delay))
+            self._running.add_done_callback(_look_at)
             return self._break(query, "late")
         self._stay()
-        self._running = asyncio.ensure_future(self._server.run(physical, query, arguments, self._patience))
-        self._running.add_done_callback(_look_at)
-        # Whoever stops waiting for it does not undo it.
         try:
-            rows: list[Any] = await asyncio.shield(self._running)
+            rows = await self._done(physical, query, arguments)
         except asyncpg.PostgresError as error:
             node.tell(_NAMES.get(query, query), type(error).__name__)
             await asyncio.sleep(weather.latency())
@@ -155,11 +153,22 @@ class SimConnection:
         node.tell(_NAMES.get(query, query), str(len(rows)))
         return rows
 
+    async def _done(self, physical: Physical, query: str, arguments: tuple[Any, ...]) -> list[Any]:
+        """The answer, at once unless it waits for a lock. Whoever stops waiting for it does not undo it."""
+        statement = self._server.execute(physical, query, arguments)
+        if not statement.is_done:
+            self._running = asyncio.ensure_future(self._server.wait(statement, self._patience))
+            self._running.add_done_callback(_look_at)
+            await asyncio.shield(self._running)
+        return statement.result()
+
     async def _arrive_late(self, physical: Physical, query: str, arguments: tuple[Any, ...], delay: float) -> None:
         await asyncio.sleep(delay)
         if self._era == self._server.era:
             try:
-                await self._server.run(physical, query, arguments, self._patience)
+                statement = self._server.execute(physical, query, arguments)
+                await self._server.wait(statement, self._patience)
+                statement.result()
             except asyncpg.PostgresError:
                 return
             self._node.heard(_NAMES.get(query, query))

@@ -5,14 +5,15 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from chaos.records import Effect, Fault, Operation
-from chaos.simulation.ground import Ground
+from chaos.records import CROWDED, Effect, Fault, Operation
+from chaos.simulation.ground import TENANTS, Ground
 from chaos.simulation.node import ApiNode, Node, SchedulerNode, WorkerNode
 from chaos.simulation.server import Server
 from chaos.simulation.wire import SimConnection
 
 CHORES_EVERY: Final = 3
-"""Of so many seeds one has clients with dead letters, snoozes and a paused queue, too: the others stay small."""
+"""Of so many seeds one has clients with dead letters, snoozes and a paused queue, too, and one has what must wait for
+others: the rest stay small."""
 
 
 class World:
@@ -21,6 +22,10 @@ class World:
         self.loop = ground.loop
         self.seed = seed
         self.has_chores = seed % CHORES_EVERY == 0
+        self.has_lines = seed % CHORES_EVERY == 1
+        self.tenants = TENANTS if self.has_lines else tuple(each for each in TENANTS if each != CROWDED)
+        self.left_behind: set[int] = set()
+        """Lines in which somebody was seen whose turn it was, and whom nobody had called."""
         self.server = Server(ground)
         self.effects: list[Effect] = []
         self.operations: list[Operation] = []

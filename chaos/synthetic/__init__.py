@@ -1,7 +1,16 @@
 """Histories made up from a seed, to prove the checker: clean ones must pass, planted faults must be found."""
 
 from chaos.records import Evidence
-from chaos.synthetic import planted_executions, planted_history, planted_oddities, planted_promises, planted_time
+from chaos.synthetic import (
+    planted_cancels,
+    planted_executions,
+    planted_graphs,
+    planted_history,
+    planted_lines,
+    planted_oddities,
+    planted_promises,
+    planted_time,
+)
 from chaos.synthetic.clean import clean
 from chaos.synthetic.surgery import PLANTS, Surgery
 
@@ -9,8 +18,11 @@ __all__ = [
     "PLANTS",
     "clean",
     "planted",
+    "planted_cancels",
     "planted_executions",
+    "planted_graphs",
     "planted_history",
+    "planted_lines",
     "planted_oddities",
     "planted_promises",
     "planted_time",

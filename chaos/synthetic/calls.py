@@ -3,7 +3,7 @@
 from typing import Any
 
 from chaos.oracle import MICRO
-from chaos.records import Outcome, digest
+from chaos.records import CROWD, CROWDED, Outcome, digest
 from chaos.synthetic.execution import Ended, Plan, carry_out, new_run
 from chaos.synthetic.jobs import Pretended
 from chaos.synthetic.world import BEGIN, TENANTS, World, rfc3339
@@ -73,7 +73,31 @@ def submit_limited(world: World, at: float, limit: int, count: int, plan: Plan) 
         answer = {"runId": run["id"]}
         world.operation("createRun", tenant, made - 0.03, Outcome.OK, body=body, answer=answer, status=201)
         turn = free.index(min(free))
-        free[turn] = carry_out(world, run, made, max(made, free[turn] + 0.06), own).at
+        free[turn] = carry_out(world, run, made, made, own, turn=free[turn] + 0.06).at
+
+
+def submit_crowd(world: World, at: float, count: int) -> None:
+    """More of one tenant than may go at once."""
+    invoked, free = BEGIN + at, [0.0] * CROWD
+    for _ in range(count):
+        body = body_for(world, CROWDED, Plan())
+        run = new_run(world, CROWDED, None, invoked + 0.03, body["payload"])
+        world.operation("createRun", CROWDED, invoked, Outcome.OK, body=body, answer={"runId": run["id"]}, status=201)
+        turn = free.index(min(free))
+        plan = Plan(takes=world.between(0.5, 1.5))
+        free[turn] = carry_out(world, run, invoked + 0.03, invoked + 0.03, plan, turn=free[turn] + 0.06).at
+
+
+def run_in_turn(world: World, job: Pretended, at: float, limit: int, count: int) -> None:
+    """Runs by hand of a job that lets only so many go at once."""
+    invoked, free = BEGIN + at, [0.0] * limit
+    for index in range(count):
+        made = invoked + 0.1 * index + 0.03
+        run = new_run(world, job.tenant, job.id, made, job.body["payload"])
+        answer = {"runId": run["id"]}
+        world.operation("runJob", job.tenant, made - 0.03, Outcome.OK, job=job.id, body={}, answer=answer)
+        turn = free.index(min(free))
+        free[turn] = carry_out(world, run, made, made, Plan(takes=1), turn=free[turn] + 0.06).at
 
 
 def backfill(world: World, job: Pretended, at: float, first: float, last: float, reprocess: str = "none") -> None:

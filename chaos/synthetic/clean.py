@@ -4,8 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.records import Evidence, Outcome
-from chaos.synthetic.calls import backfill, run_by_hand, submit, submit_batch, submit_limited, submit_unanswered
+from chaos.synthetic.calls import (
+    backfill,
+    run_by_hand,
+    run_in_turn,
+    submit,
+    submit_batch,
+    submit_crowd,
+    submit_limited,
+    submit_unanswered,
+)
+from chaos.synthetic.cancels import cancels
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
+from chaos.synthetic.graphs import graphs
 from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
 from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
@@ -145,6 +156,16 @@ def _limits(world: World) -> None:
     submit_limited(world, stop.began - BEGIN - 1, 1, 3, Plan(takes=3, slot=1))
     submit_limited(world, world.between(400, 500), 1, 4, Plan(takes=1))
     submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.8, 1.5)))
+    submit_limited(world, world.between(400, 500), 1, 3, Plan(takes=0.5, fails=1))
+    submit_crowd(world, world.between(410, 500), 7)
+    window: dict[str, Any] = {"scheduleAt": rfc3339(BEGIN + 370), "endsAt": rfc3339(BEGIN + 560)}
+    _job(world, Plan(takes=world.between(3, 6)), every="PT7S", overlap="queue", **window)
+    _job(world, Plan(takes=20), every="PT9S", overlap="queueOne", **window)
+    limited = Pretended(world, TENANTS[0], {"concurrency": {"limit": 2}}, Plan())
+    run_in_turn(world, limited, 420, 2, 5)
+    limited.change(Change(440, "changeJob", {"concurrency": {"limit": 3}}))
+    run_in_turn(world, limited, 450, 3, 5)
+    limited.finish()
 
 
 def _plain(world: World) -> None:
@@ -162,6 +183,8 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _limits,
     _manners,
     letters,
+    cancels,
+    graphs,
     snoozes,
     bookings,
     paused_queue,

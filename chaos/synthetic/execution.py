@@ -40,10 +40,10 @@ def new_run(world: World, tenant: str, job: str | None, scheduled: float, payloa
     }
 
 
-def carry_out(world: World, run: dict[str, Any], made: float, due: float, plan: Plan) -> Ended:
-    """Execute a run to its end and put it on record."""
+def carry_out(world: World, run: dict[str, Any], made: float, due: float, plan: Plan, *, turn: float = 0.0) -> Ended:
+    """Execute a run to its end and put it on record; `turn`: when others have left their place to it."""
     rows: list[dict[str, Any]] = []
-    at = world.available(max(made, due) + world.between(0.005, 0.2))
+    at = world.available(max(made, due, turn) + world.between(0.005, 0.2))
     while True:
         status, at = _attempt(world, run, rows, at, plan)
         if status != "again":
@@ -74,6 +74,22 @@ def record(
     )
 
 
+def attempt_row(
+    run: dict[str, Any], number: int, status: str, began: float, ended: float, boot: str, fence: int
+) -> dict[str, Any]:
+    return {
+        "runId": run["id"],
+        "jobId": run["job"],
+        "attempt": number,
+        "status": status,
+        "scheduledAt": rfc3339(run["scheduled"]),
+        "startedAt": rfc3339(began),
+        "finishedAt": rfc3339(ended),
+        "workerId": f"wrk_{boot}",
+        "fence": fence,
+    }
+
+
 def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: float, plan: Plan) -> tuple[str, float]:
     spent = sum(row["status"] not in UNCOUNTED for row in rows)
     slot, fence = _slot(world, at, plan), next(world.fences)
@@ -88,19 +104,7 @@ def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: 
     }
 
     def on_record(status: str, ended: float) -> None:
-        rows.append(
-            {
-                "runId": run["id"],
-                "jobId": run["job"],
-                "attempt": spent + 1,
-                "status": status,
-                "scheduledAt": rfc3339(run["scheduled"]),
-                "startedAt": rfc3339(at),
-                "finishedAt": rfc3339(ended),
-                "workerId": f"wrk_{boot}",
-                "fence": fence,
-            }
-        )
+        rows.append(attempt_row(run, spent + 1, status, at, ended, boot, fence))
 
     world.effect(Phase.START, at, run, **told)
     end = at + plan.takes

@@ -4,13 +4,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from chaos.check.lines import QUEUES
 from chaos.oracle import MICRO, Definition, body_of, patched
 from chaos.records import Operation, Outcome
-from chaos.synthetic.execution import Ended, Plan, carry_out, new_run, record
+from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.world import BEGIN, BOUNDS, LENGTH, World, rfc3339
 from chaos.timeline import Gate, Standing
 
 _GATES = {"pauseJob": Gate.PAUSED, "resumeJob": Gate.OPEN, "cancelJob": Gate.CANCELLED, "deleteJob": Gate.CANCELLED}
+
+
+_MOST_THERE = {"skip": 1, "queueOne": 2}
+"""How many scheduled runs there may be before the next is skipped."""
 
 
 class Change(NamedTuple):
@@ -35,7 +40,8 @@ class Pretended:
         outcome = Outcome.OK if answered else Outcome.UNKNOWN
         answer = self.view() if answered else None
         world.operation("createJob", tenant, self.created, outcome, body=self.body, answer=answer)
-        self.ended: Ended | None = None
+        self._ends: list[float] = []
+        """When its scheduled runs that are still there will be through, in order."""
         self.place = world.dice.random()
         """Where in any jitter window it starts, as a share of it."""
         self.left: int | None = None
@@ -122,17 +128,17 @@ class Pretended:
     def _occur(self, standing: Standing, at: float, handled: float, offset: float) -> None:
         payload = msgspec.json.decode(dict(standing.body)["payload"])
         run = new_run(self.world, self.tenant, self.id, at, payload)
-        exclusive = standing.definition.overlap == "skip"
-        if exclusive and self.ended is not None and self.ended.at > handled:
+        self._ends = [end for end in self._ends if end > handled]
+        if len(self._ends) >= _MOST_THERE.get(standing.definition.overlap, 1_000):
             record(self.world, run, handled, at, "skipped", handled, 0)
             self._list(at, "skipped", "the previous run was still going")
             return
-        ended = carry_out(self.world, run, handled, round(at + offset, 6), self.plan)
+        turn = self._ends[-1] + 0.06 if self._ends and standing.definition.overlap in QUEUES else 0.0
+        ended = carry_out(self.world, run, handled, round(at + offset, 6), self.plan, turn=turn)
         if self.left is not None:
             self.left -= 1
         self._list(at, "fired", None)
-        if self.ended is None or ended.at > self.ended.at:
-            self.ended = ended
+        self._ends = sorted([*self._ends, ended.at])
 
     def _list(self, at: float, status: str, reason: str | None) -> None:
         """What the product's own ledger says of an instant, and of the run that it has just made."""

@@ -17,7 +17,7 @@ def letters(world: World) -> None:
             run, row = _hand_in(world, tenant, BEGIN + at, plan)
             for number in range(replays):
                 at += 4.0
-                _replay(world, tenant, run, row, at, fails, by_filter=number == 1)
+                replay(world, tenant, run, row, at, fails, by_filter=number == 1)
             if fails == 9 and replays < 2:
                 _discard(world, tenant, run, row, at + 5.0, by_filter=replays == 1)
     refused = {"body": {"runIds": [world.number("run")]}, "status": 404}
@@ -33,7 +33,7 @@ def _hand_in(world: World, tenant: str, at: float, plan: Plan, **more: Any) -> t
     return run, world.runs[tenant][-1]
 
 
-def _replay(
+def replay(
     world: World, tenant: str, run: dict[str, Any], row: dict[str, Any], at: float, fails: int, *, by_filter: bool
 ) -> None:
     """The same run goes on, and its attempts count on."""

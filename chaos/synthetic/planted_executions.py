@@ -5,7 +5,7 @@ import copy
 from chaos.oracle import seconds
 from chaos.records import Phase
 from chaos.synthetic.surgery import Surgery, plant
-from chaos.synthetic.world import rfc3339
+from chaos.synthetic.world import BOUNDS, rfc3339
 
 
 @plant("S5 instant")
@@ -137,14 +137,6 @@ def _(it: Surgery) -> None:
         body["delivery"] = "atMostOnce"
 
 
-@plant("S9 limit")
-def _(it: Surgery) -> None:
-    for limit in (1, 2):
-        keyed = _waiting(it, limit)
-        it.effects(keyed[limit], Phase.START)[0].at = it.effects(keyed[limit - 1], Phase.START)[0].at + 0.4
-    it.sort()
-
-
 @plant("S9 zombie")
 def _(it: Surgery) -> None:
     """The fenced-out handler did not stop in time, and its key was another's by then."""
@@ -153,7 +145,7 @@ def _(it: Surgery) -> None:
     )
     end = copy.copy(it.effects(lost)[0])
     stop = next(fault for fault in it.evidence.faults if fault.kind == "stop")
-    end.phase, end.at = Phase.END, stop.ended + 0.2
+    end.phase, end.at = Phase.END, stop.ended + BOUNDS.guardian + 0.5
     it.add(end)
 
 
@@ -181,23 +173,6 @@ def _(it: Surgery) -> None:
 @plant("S10 early")
 def _(it: Surgery) -> None:
     it.move(it.plain_run("runAt"), -1.5)
-
-
-@plant("S10 order")
-def _(it: Surgery) -> None:
-    """The third of a queue was served before the second."""
-    _, second, third, _ = _waiting(it, 1)
-    gap = it.effects(third)[0].at - it.effects(second)[0].at
-    it.move(second, gap)
-    it.move(third, -gap)
-
-
-def _waiting(it: Surgery, limit: int) -> list[dict[str, object]]:
-    """The runs of a key with this limit, in quiet times, in order."""
-    given = {name: (each.body or {}).get("concurrency", {}) for name, each in it.submissions().items()}
-    rows = [row for row in it.runs() if given.get(row["runId"], {}).get("limit") == limit]
-    faults = max(fault.ended for fault in it.evidence.faults)
-    return sorted((row for row in rows if _at(row) > faults), key=lambda row: it.effects(row)[0].at)
 
 
 def _relabel(it: Surgery, run: dict[str, object], at: float) -> None:

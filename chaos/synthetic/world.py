@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from chaos.check.bounds import Bounds
-from chaos.records import Dump, Effect, Evidence, Fault, Operation, Outcome, Phase
+from chaos.records import CROWD, CROWDED, Dump, Effect, Evidence, Fault, Operation, Outcome, Phase
 
 BEGIN: Final = 1_790_000_000.0
 LENGTH: Final = 600.0
@@ -30,8 +30,8 @@ class World:
         self.operations: list[Operation] = []
         self.effects: list[Effect] = []
         self.jobs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
-        self.runs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
-        self.attempts: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
+        self.runs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in (*TENANTS, CROWDED)}
+        self.attempts: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in (*TENANTS, CROWDED)}
         self.missed: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
         self.occurrences: dict[str, list[dict[str, Any]]] = {}
         self.backfilled: dict[str, list[str]] = {}
@@ -122,6 +122,7 @@ class World:
                 "webhooks": self.webhooks,
                 "schedulers": ["scheduler-0"],
                 "remote": f"w{SLOTS - 1}",
+                "crowds": {CROWDED: CROWD},
             },
         )
 

@@ -7,18 +7,54 @@ __version__ = "0.1.0"
 __all__ = [
     "ApiError",
     "AsyncFoliot",
+    "AsyncRun",
+    "Conflict",
     "Context",
     "FenceLost",
     "Foliot",
+    "FoliotError",
+    "Forbidden",
+    "InvalidField",
+    "InvalidRequest",
     "NotConfigured",
+    "NotFound",
     "Permanent",
+    "Run",
+    "RunFailed",
     "Snooze",
+    "TooManyRequests",
+    "Unauthorised",
+    "Unavailable",
+    "Unreachable",
     "Worker",
     "__version__",
 ]
 
 if TYPE_CHECKING:
-    from foliot.sdk import ApiError, AsyncFoliot, Context, FenceLost, Foliot, NotConfigured, Permanent, Snooze, Worker
+    from foliot.sdk import (
+        ApiError,
+        AsyncFoliot,
+        AsyncRun,
+        Conflict,
+        Context,
+        FenceLost,
+        Foliot,
+        FoliotError,
+        Forbidden,
+        InvalidField,
+        InvalidRequest,
+        NotConfigured,
+        NotFound,
+        Permanent,
+        Run,
+        RunFailed,
+        Snooze,
+        TooManyRequests,
+        Unauthorised,
+        Unavailable,
+        Unreachable,
+        Worker,
+    )
 
 
 def __getattr__(name: str) -> Any:

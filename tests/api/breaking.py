@@ -139,11 +139,9 @@ class Comparison(NamedTuple):
         had, has = inner.get("properties", {}), outer.get("properties", {})
         for name in had.keys() & has.keys():
             yield from self.compare(f"{place}.{name}", had[name], has[name], seen)
-        if self.sends:
-            if outer.get("additionalProperties") is False:
-                yield from ((f"{place}.{name}", "is not taken any more") for name in sorted(had.keys() - has.keys()))
-        else:
-            yield from ((f"{place}.{name}", "is not answered any more") for name in sorted(has.keys() - had.keys()))
+        gone = had.keys() - has.keys() if self.sends else has.keys() - had.keys()
+        said = "is not taken any more" if self.sends else "is not answered any more"
+        yield from ((f"{place}.{name}", said) for name in sorted(gone))
         missing = set(outer.get("required", [])) - set(inner.get("required", []))
         said = "must be sent now" if self.sends else "may be missing now"
         yield from ((f"{place}.{name}", said) for name in sorted(missing & (has.keys() | had.keys())))

@@ -12,10 +12,12 @@ from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.explain import Explainer
 from foliot.services.gauges import Gauges
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
@@ -23,9 +25,11 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.secrets import Secrets
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.store.database import Database
 from world import World
 
@@ -130,7 +134,12 @@ async def ask(
 
 
 def application(
-    world: World, tenants: Tenants | None = None, own: Database | None = None, egress: Egress = EVERYWHERE
+    world: World,
+    tenants: Tenants | None = None,
+    own: Database | None = None,
+    egress: Egress = EVERYWHERE,
+    pacing: Pacing | None = None,
+    backlog: Backlog | None = None,
 ) -> Starlette:
     """With `own`, what belongs to one tenant is reached through that: as the API process does."""
     services = Services(
@@ -151,6 +160,10 @@ def application(
         Keys(world.database),
         world.audit,
         Paging(world.database),
+        world.explainer,
+        TermsKeeper(world.database),
+        pacing or Pacing(world.database),
+        backlog or Backlog(world.database),
         world.secrets,
         world.encryption,
         egress=egress,
@@ -166,6 +179,7 @@ def application(
             canceller=Canceller(own, world.specs, world.hints.append),
             audit=AuditTrail(world.database, own),
             graphs=Graphs(own, world.hints.append),
+            explainer=Explainer(own),
             secrets=Secrets(own, world.vault),
         )
     return build(services, Health(world.database), Gauges(world.database))

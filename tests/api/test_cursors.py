@@ -1,4 +1,4 @@
-"""Cursors: only Foliot writes them, each leads through one list of one tenant, and nothing is shown twice or left out."""
+"""Cursors: only Foliot writes them, each leads through one list of one tenant, and shows nothing twice."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""Names that no call has are answered with the one that was meant; requests that are too large, with how large they may be."""
+"""Names that no call has are answered with the one that was meant; what is too large, with how large it may be."""
 
 import asyncio
 import json

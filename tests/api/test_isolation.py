@@ -55,6 +55,7 @@ BODIES: dict[str, Any] = {
     "createTenant": {"name": "new"},
     "changeTenant": {"weight": 2},
     "createKey": {"name": "new"},
+    "limitKey": {"rateLimit": {"perSecond": 1_000}},
     "putSecret": {"value": "another"},
     "switchEncryption": {"enabled": True},
     "completeRun": {"outcome": "succeeded"},

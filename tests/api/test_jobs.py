@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -223,3 +224,25 @@ async def test_jobs_are_found_by_name_label_status_and_type(api: Caller, world: 
     }.items():
         found = (await api.get(f"/v1/jobs?{query}")).json["items"]
         assert [job["jobId"] for job in found] == [job["jobId"] for job in wanted], query
+
+
+async def test_a_job_is_read_by_its_key_and_a_cancelled_one_gives_it_up(api: Caller):
+    assert (await api("GET", "/v1/jobs/by-key/team/load")).status == 404
+    first = (await api("PUT", "/v1/jobs/by-key/team/load", PLAIN)).json["jobId"]
+    assert (await api("GET", "/v1/jobs/by-key/team/load")).json["jobId"] == first
+    taken = await api.post("/v1/jobs", {**PLAIN, "key": "team/load"})
+    assert taken.status == 409
+    assert (await api("DELETE", f"/v1/jobs/{first}")).json["key"] == "team/load"
+    assert (await api("GET", "/v1/jobs/by-key/team/load")).status == 404
+    second = await api("PUT", "/v1/jobs/by-key/team/load", PLAIN)
+    assert second.status == 201
+    assert second.json["jobId"] != first
+    former = (await api("GET", f"/v1/jobs/{first}")).json
+    assert (former["status"], former["key"]) == ("cancelled", None)
+    await api("DELETE", f"/v1/jobs/{second.json['jobId']}")
+    assert (await api.post("/v1/jobs", {**PLAIN, "key": "team/load"})).status == 201
+
+
+@pytest.mark.parametrize("key", ["executions", "occurrences", "no key!", "x" * 64])
+async def test_any_key_can_be_asked_for(api: Caller, key: str):
+    assert (await api("GET", f"/v1/jobs/by-key/{quote(key)}")).json["detail"] == "there is no such job"

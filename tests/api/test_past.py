@@ -123,7 +123,7 @@ async def test_a_purge_leaves_nothing_of_a_job_but_the_audit_trail(guarded: Call
     for table in ("history", "subscription", "past_subscription", "job_version"):
         assert await world.count(table) == 0, table
     told = (await guarded.get(f"/v1/audit?subject={job}")).json["items"]
-    assert [each["action"] for each in told][0] == "deleteJob"
+    assert told[0]["action"] == "deleteJob"
     assert (await guarded("PUT", "/v1/jobs/by-key/mine", {"name": "x", "handler": "noop"})).status == 201
 
 

@@ -114,7 +114,7 @@ async def test_the_generated_load_is_complete_and_nothing_points_into_nowhere(ge
         }.items():
             assert await connection.fetchval(query) == expected, query
         # The next of each sequence is free.
-        await connection.execute("INSERT INTO schedule (key, cursor) VALUES ('one more', now())")
+        await connection.execute("INSERT INTO schedule (tenant, key, cursor) VALUES (1, 'one more', now())")
 
 
 def test_ten_million_fall_due_at_ten_thousand_a_second():

@@ -9,9 +9,9 @@ from chaos.check import SAFETY
 from chaos.synthetic import PLANTS, clean, planted
 from chaos.verdict import check
 
-CLEAN = 252
+CLEAN = 240
 """Seeds whose clean history is checked."""
-SEEDS_PER_PLANT = 7
+SEEDS_PER_PLANT = 6
 CHUNKS = 12
 
 

@@ -2,16 +2,23 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from chaos.mutations import MUTANTS, Mutant, build
+from chaos.simulation.campaign import Report, mode_of
+from chaos.simulation.kept import Kept
+from chaos.simulation.run import Mode
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
@@ -37,22 +44,42 @@ SOONER = {
     "mode-ignored": 14,
     "late-forgotten": 14,
     "firing-uncompared": 10,
+    "queue-of-two": 4,
+    "lines-unlocked": 4,
+    "cancel-forgotten": 10,
+    "cancel-unheard": 13,
+    "join-by-batch": 3,
+    "failure-ignored": 3,
 }
 """Where to begin, so that it takes less long: shortly before the seed that found it the last time."""
 PLAYED = [mutant for mutant in MUTANTS if mutant.name not in LEFT_OUT]
 
 Simulate = Callable[..., subprocess.CompletedProcess[str]]
+Begin = Callable[..., "subprocess.Popen[str]"]
 _NAMES = count()
+CORE = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+"""Tests that run at the same time do not get into each other's way."""
 
 
 @pytest.fixture
-def simulate(server: PostgresServer, tmp_path: Path) -> Simulate:
-    def run(*arguments: str, source: Path | None = None) -> subprocess.CompletedProcess[str]:
+def begin(server: PostgresServer, tmp_path: Path) -> Begin:
+    def start(*arguments: str, source: Path | None = None) -> "subprocess.Popen[str]":
         name = f"simulation_{os.getpid()}_{next(_NAMES)}"
         command = [sys.executable, "-m", "chaos.simulation", "--server", server.dsn, "--name", name]
-        command += ["--processes", "1", "--stories", str(tmp_path), *arguments]
+        command += ["--processes", "1", "--core", CORE, "--stories", str(tmp_path), *arguments]
         environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)}
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+    return start
+
+
+@pytest.fixture
+def simulate(begin: Begin) -> Simulate:
+    def run(*arguments: str, source: Path | None = None) -> subprocess.CompletedProcess[str]:
+        process = begin(*arguments, source=source)
+        said, errors = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, said, errors)
 
     return run
 
@@ -67,12 +94,42 @@ def test_nothing_goes_wrong_whatever_the_seed(simulate: Simulate, tmp_path: Path
     assert _number(done.stdout, "lease take-overs")
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("mode", ["safety", "liveness"])
-def test_the_same_seed_goes_the_same_way_again(simulate: Simulate, mode: str):
-    first, again = (_fingerprint(simulate("--mode", mode, "--first", "7", "--seeds", "5")) for _ in range(2))
-    assert first == again
-    assert first != _fingerprint(simulate("--mode", mode, "--first", "8", "--seeds", "5"))
+@pytest.mark.timeout(240)
+def test_a_campaign_goes_on_where_it_was_ended_and_the_same_seed_goes_the_same_way_again(
+    simulate: Simulate, begin: Begin, tmp_path: Path
+):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    seeds = ("--first", "5", "--seeds", "4")
+    done = simulate("--kept", str(whole), *seeds)
+    ended = begin("--kept", str(parts), *seeds)
+    while not _kept(parts) and ended.poll() is None:
+        time.sleep(0.02)
+    ended.send_signal(signal.SIGTERM)
+    said, _ = ended.communicate()
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert re.search(r" seeds, .* to go$", said.strip())
+    again = simulate("--kept", str(parts), *seeds)
+    assert "of 4 seeds were done before" in again.stdout
+    assert _fingerprint(again) == _fingerprint(done)
+    assert _kept(parts) == _kept(whole)
+    assert len({each["fingerprint"] for each in _kept(whole).values()}) == 4
+
+
+def test_what_is_kept_is_of_the_same_code_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with Kept(tmp_path) as kept:
+        for seed in (7, 8):
+            kept.add(_report(seed))
+    with kept.path.open("ab") as file:
+        file.write(b'{"seed": 9, "mo')  # it was ended in the middle
+    with Kept(tmp_path) as again:
+        assert [each.seed for each in again.of([6, 7, 8, 9], None)] == [7, 8]
+        assert [each.seed for each in again.of([6, 7, 8, 9], Mode.SAFETY)] == [7]
+        again.add(_report(9))
+    with Kept(tmp_path) as again:
+        assert len(again.of([7, 8, 9], None)) == 3
+    monkeypatch.setattr("chaos.simulation.kept.code", lambda: "changed")
+    with Kept(tmp_path) as changed:
+        assert not changed.of([7, 8, 9], None)
 
 
 @pytest.mark.timeout(240)
@@ -89,6 +146,30 @@ def test_no_statement_asks_for_the_time_in_a_way_that_the_simulation_cannot_answ
     for folder in ("sql", "migrations"):
         for path in files("foliot.store").joinpath(folder).iterdir():
             assert not others.search(path.read_text().lower()), path.name
+
+
+def _report(seed: int) -> Report:
+    return Report(
+        seed=seed,
+        mode=mode_of(seed, None),
+        seconds=1.0,
+        took=1.0,
+        statements=1,
+        acknowledged=1,
+        effects=1,
+        faults=0,
+        rare={},
+        failures=[],
+        fingerprint="",
+        story=[],
+    )
+
+
+def _kept(folder: Path) -> dict[int, dict[str, Any]]:
+    """What became of each seed, but for how long it took."""
+    lines = [line for path in folder.glob("*.jsonl") for line in path.read_bytes().splitlines(keepends=True)]
+    reports = [msgspec.json.decode(line) for line in lines if line.endswith(b"\n")]
+    return {each["seed"]: {**each, "took": None} for each in reports}
 
 
 def _number(said: str, path: str) -> int:

@@ -13,8 +13,11 @@ import click
 import pytest
 
 from cli.conftest import Shell
+from foliot.cli.codes import Code
 from foliot.cli.commands import read_policy
 from foliot.cli.compose import CannotStart
+from foliot.cli.contents import SECTIONS
+from foliot.cli.examples import EXAMPLES
 from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
 from foliot.kit.tasks import background
@@ -49,6 +52,8 @@ async def test_every_command_explains_itself(lost: Shell, path: tuple[str, ...])
     assert "Usage: " in said
     command = EVERY[path]
     assert command.help
+    if not isinstance(command, click.Group):
+        assert EXAMPLES.get(" ".join(path), "no example in foliot.cli.examples") in said
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{' '.join(path)} {parameter.opts[0]} has no help"
@@ -64,6 +69,7 @@ def test_every_command_that_prints_can_print_json(path: tuple[str, ...]):
 
 def test_the_table_of_commands_is_whole():
     assert [path[0] for path in EVERY if len(path) == 1] == list(COMMANDS)
+    assert set(COMMANDS) <= {name for section in SECTIONS.values() for name in section}
     for path in ("create", "list", "get", "edit", "pause", "resume", "run", "delete"):
         assert ("job", path) in EVERY
     assert {("run", "list"), ("run", "get"), ("tenant", "create")} <= EVERY.keys()
@@ -93,7 +99,7 @@ async def test_help_comes_without_asking_and_mistakes_are_pointed_at(lost: Shell
     ],
 )
 async def test_where_nothing_is_configured_every_command_says_what_to_do(lost: Shell, words: tuple[str, ...]):
-    said = await lost(*words, code=1)
+    said = await lost(*words, code=Code.UNREACHABLE)
     assert said == (
         "Error: no Foliot was found from here\n"
         "  → start one with `foliot up` in this folder, or set FOLIOT_URL and FOLIOT_KEY\n"
@@ -109,7 +115,7 @@ async def test_what_foliot_up_left_in_the_folder_is_found(lost: Shell, folder: P
 async def test_nobody_at_the_address_is_said_with_a_hint(lost: Shell):
     with deaf_port() as port:
         url = f"http://127.0.0.1:{port}"
-        said = await lost("job", "list", code=1, FOLIOT_URL=url, FOLIOT_KEY="key")
+        said = await lost("job", "list", code=Code.UNREACHABLE, FOLIOT_URL=url, FOLIOT_KEY="key")
     assert said == f"Error: {url} cannot be reached: Connection refused\n  → is `foliot up` running?\n"
 
 
@@ -124,6 +130,11 @@ async def test_a_tenant_is_created_with_a_key_that_works(lost: Shell, world: Wor
     assert "name: not a tenant's name\n  → " in await lost("tenant", "create", "No", code=1, FOLIOT_DATABASE_URL=dsn)
     said = await lost("tenant", "create", "sales", FOLIOT_DATABASE_URL=dsn)
     assert "shown only now" in said
+
+
+async def test_the_trail_says_what_was_typed_however_foliot_was_called(lost: Shell, world: World, dsn: str):
+    await lost("tenant", "create", "growth", FOLIOT_DATABASE_URL=dsn)
+    assert await world.value("SELECT count(*) FROM audit WHERE action = 'tenant create'") > 0
 
 
 async def test_a_tenant_is_weighed(lost: Shell, world: World, dsn: str):
@@ -168,14 +179,14 @@ async def test_the_schema_is_brought_up_to_date_and_asked_for(lost: Shell, empty
 
 @pytest.mark.parametrize("words", [("migrate",), ("tenant", "create", "x")])
 async def test_a_database_that_is_not_there_is_said_in_words(lost: Shell, words: tuple[str, ...], dsn: str):
-    said = await lost(*words, code=1, FOLIOT_DATABASE_URL="postgresql://x:secret@127.0.0.1:1/none")
+    said = await lost(*words, code=Code.UNREACHABLE, FOLIOT_DATABASE_URL="postgresql://x:secret@127.0.0.1:1/none")
     assert said.startswith("Error: the database cannot be ")
     assert "\n  → " in said
     assert "secret" not in said
-    said = await lost(*words, code=1)
+    said = await lost(*words, code=Code.UNREACHABLE)
     assert "  → set FOLIOT_DATABASE_URL, or start `foliot up` in this folder" in said
     missing = dsn.replace("/test_", "/missing_")
-    assert "does not exist" in await lost(*words, code=1, FOLIOT_DATABASE_URL=missing)
+    assert "does not exist" in await lost(*words, code=Code.UNREACHABLE, FOLIOT_DATABASE_URL=missing)
 
 
 async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Path):
@@ -183,8 +194,10 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     findings = await shell.json("doctor")
     assert all(finding["ok"] for finding in findings)
     looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
-    assert {finding["what"] for finding in findings} == looked_at | {"commands", "http targets", "row level security"}
-    assert (await shell("doctor")).count("ok ") == 11
+    assert {finding["what"] for finding in findings} == looked_at | {
+        *("commands", "http targets", "row level security", "disk", "audit trail", "clock"),
+    }
+    assert all(line.startswith(("ok ", "    → ")) for line in (await shell("doctor")).splitlines())
 
 
 async def test_the_doctor_says_what_handlers_may_call(shell: Shell):

@@ -14,10 +14,10 @@ async def test_they_are_listed_and_shown(shell: Shell, world: World):
     assert run in said
     assert "ValueError" in said
     assert "no such dead letters" in await shell("dead", "list", "--text", "nothing like it")
-    shown = await shell("dead", "show", run)
+    shown = await shell("dead", "get", run)
     assert "payload" in shown
     assert "failed" in shown
-    assert (await shell.json("dead", "show", run))["executions"][0]["status"] == "failed"
+    assert (await shell.json("dead", "get", run))["executions"][0]["status"] == "failed"
 
 
 async def test_named_ones_are_done_at_once(shell: Shell, world: World):

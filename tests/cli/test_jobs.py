@@ -47,11 +47,18 @@ async def test_a_job_is_looked_at_steered_and_ended(shell: Shell):
     assert (await shell.json("job", "get", job))["name"] == "report"
     shown = await shell("job", "get", job)
     assert "every           PT1H" in shown
-    for verb, status in (("pause", "paused"), ("resume", "pending")):
+    for verb, status, said in (
+        ("pause", "paused", f"{job} is paused; nothing of it starts after 20"),
+        ("resume", "pending", f"{job} goes on, next run 20"),
+        ("delete", "cancelled", f"{job} is cancelled; it stays readable"),
+    ):
         assert (await shell.json("job", verb, job))["status"] == status
-        assert f"status          {status}" in await shell("job", verb, job)
-    assert (await shell.json("job", "delete", job))["status"] == "cancelled"
-    assert "cancelled" in await shell("job", "delete", job)
+        assert said in await shell("job", verb, job)
+    assert "nothing was changed" in await shell("job", "delete", job, "--purge", code=1)
+    assert "erased with its history" in await shell("job", "delete", job, "--purge", "--yes")
+    assert "there is no such job" in await shell("job", "get", job, code=1)
+    job = (await shell.json("job", "create", "report", "noop"))["jobId"]
+    await shell("job", "delete", job)
     said = await shell("job", "resume", job, code=1)
     assert "Error: the job is over\n  → create a new one" in said
 
@@ -68,6 +75,9 @@ async def test_a_job_is_edited_field_by_field(shell: Shell):
     assert "version         5" in await shell("job", "edit", job, "--label", "c=d")
     said = await shell("job", "edit", job, code=2)
     assert "say what to change" in said
+    newest, *_, oldest = (await shell("job", "versions", job)).split("version ")[1:]
+    assert "    labels.a  b → (none)\n    labels.c  (none) → d\n" in newest
+    assert oldest.startswith("1, since 20")
 
 
 async def test_a_job_may_run_a_command(shell: Shell):

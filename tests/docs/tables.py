@@ -8,6 +8,8 @@ from typing import Final
 import click
 
 from foliot.api.app import OPERATIONS
+from foliot.cli.codes import MEANINGS
+from foliot.cli.examples import EXAMPLES
 from foliot.cli.main import main
 from foliot.domain.access import GRANTS, Role, Scope
 from foliot.domain.outcome import Ending
@@ -73,6 +75,10 @@ def commands() -> str:
     return "\n".join(_section(words, command) for words, command in leaves())
 
 
+def exits() -> str:
+    return table(["code", "means"], [[f"`{code.value}`", meaning] for code, meaning in MEANINGS.items()])
+
+
 def leaves() -> Iterator[tuple[list[str], click.Command]]:
     """Every command that does something, with the words that call it."""
 
@@ -94,6 +100,8 @@ def _section(words: list[str], command: click.Command) -> str:
     usage = [*words, *(each.make_metavar(context) for each in command.params if isinstance(each, click.Argument))]
     help_text = " ".join((command.help or "").split())
     lines = [f"### {' '.join(words)}", "", help_text, "", "```text", " ".join([*usage, "[OPTIONS]"]), "```", ""]
+    if example := EXAMPLES.get(" ".join(words[1:])):
+        lines += ["```console", f"$ {example}", "```", ""]
     options = [each for each in command.params if isinstance(each, click.Option)]
     if options:
         rows = [[f"`{_spelling(each, context)}`", _explained(each)] for each in options]
@@ -105,7 +113,7 @@ def _spelling(option: click.Option, context: click.Context) -> str:
     value = "" if option.is_flag else " " + option.make_metavar(context)
     if isinstance(option.type, click.IntRange | click.FloatRange):
         value = " N"
-    return ", ".join(option.opts) + value.replace("|", " or ")
+    return "`, `".join(option.opts) + value.replace("|", " or ")
 
 
 def _explained(option: click.Option) -> str:
@@ -125,7 +133,7 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 GENERATED: Final[dict[str, Callable[[], str]]] = {
-    each.__name__: each for each in (operations, roles, states, transitions, endings, metrics, commands)
+    each.__name__: each for each in (operations, roles, states, transitions, endings, metrics, commands, exits)
 }
 
 

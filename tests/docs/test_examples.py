@@ -1,4 +1,4 @@
-"""The Python of the README and of two guides runs, against a whole Foliot, as a reader would run it."""
+"""The Python of the README and of some guides runs, against a whole Foliot, as a reader would run it."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from kit.launching import eventually
 
 
 def _is_client(text: str) -> bool:
-    return "Foliot()" in text and "@worker" not in text
+    return "Foliot(" in text and "@worker" not in text
 
 
 @asynccontextmanager
@@ -51,9 +51,13 @@ def _said(folder: Path, process: asyncio.subprocess.Process, words: str) -> bool
     return words in log
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guides/functions.md", "docs/guides/transactions.md"])
-async def test_python_of_the_page_runs(page, dsn, tmp_path):
-    texts = [block.text for block in blocks("python", page)]
+_PAGES = (("README.md",), ("docs/guides/functions.md", "docs/guides/clients.md"), ("docs/guides/transactions.md",))
+"""Those that stand together share an application, and a start of Foliot, which takes a while."""
+
+
+@pytest.mark.parametrize("pages", _PAGES, ids=str)
+async def test_python_of_the_pages_runs(pages, dsn, tmp_path):
+    texts = [block.text for page in pages for block in blocks("python", page)]
     (tmp_path / "shop.py").write_text("\n\n".join(text for text in texts if not _is_client(text)))
     async with _up(tmp_path, dsn) as environment:
         for number, text in enumerate(filter(_is_client, texts)):

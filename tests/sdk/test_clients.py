@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from foliot import ApiError, AsyncFoliot, Foliot
+from foliot import ApiError, AsyncFoliot, AsyncRun, Foliot, InvalidRequest, NotFound, Run, RunFailed, Unauthorised
 from foliot.domain.errors import InvalidField
 from foliot.kit.zonedata import zone_data
 from foliot.sdk.records import Job, Record
@@ -28,15 +28,12 @@ def away(deed: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
 
 def public(client: type) -> dict[str, list[str]]:
     methods = inspect.getmembers(client, inspect.isfunction)
-    return {
-        name: list(inspect.signature(method).parameters)
-        for name, method in methods
-        if not name.startswith("_") and name != "close"
-    }
+    return {name: list(inspect.signature(method).parameters) for name, method in methods if not name.startswith("_")}
 
 
 def test_both_clients_have_the_same_names_and_parameters():
     assert public(Foliot) == public(AsyncFoliot)
+    assert public(Run) == public(AsyncRun)
     assert all(
         inspect.iscoroutinefunction(method)
         for name, method in inspect.getmembers(AsyncFoliot, inspect.isfunction)
@@ -54,7 +51,11 @@ async def test_a_run_is_submitted_and_waited_for(foliot: Served, crew: Crew):
         assert (run.status, run.state, run.is_over, run.attempts) == ("completed", "succeeded", True, 1)
         assert (await away(client.wait, run.id, 10)).status == "completed"
         failed = await away(client.submit, "noop", "fail", max_retries=0)
-        assert (await away(failed.wait, 10)).status == "failed"
+        with pytest.raises(RunFailed) as caught:
+            await away(failed.wait, 10)
+        assert (caught.value.run, caught.value.error_class, caught.value.status) == (failed, "ValueError", "failed")
+        assert str(caught.value).startswith(f"{failed.id} failed: ValueError: as asked (`foliot run get")
+        assert (await away(failed.wait, 10, check=False)).is_over
         assert "as asked" in failed.error_message
         (attempt,) = await away(client.list_attempts, failed.id)
         assert attempt["status"] == "failed"
@@ -90,10 +91,11 @@ async def test_a_run_may_start_later(foliot: Served):
     client = foliot.client()
     for delay in ("PT1H", 3600, timedelta(hours=1)):
         run = await away(client.submit, "noop", delay=delay)
-        due = datetime.fromisoformat((await away(run.refresh)).due_at)
+        due = (await away(run.refresh)).due_at
         assert abs(due - datetime.now(UTC) - timedelta(hours=1)) < timedelta(minutes=1)
     run = await away(client.submit, "noop", at=LATER.astimezone())
-    assert (await away(run.refresh)).scheduled_at == "2030-01-31T09:00:00Z"
+    assert (await away(run.refresh)).scheduled_at == LATER
+    assert run.values["scheduledAt"] == "2030-01-31T09:00:00Z"
     with pytest.raises(InvalidField, match="at: has no offset"):
         client.submit("noop", at=datetime(2030, 1, 31, 9))  # noqa: DTZ001 - the point
 
@@ -183,6 +185,11 @@ async def test_lists_come_in_pages(foliot: Served):
     rest = await away(client.list_jobs, limit=2, cursor=first.next_cursor)
     assert [job.id for job in (*first, *rest)] == made[::-1]
     assert rest.next_cursor is None
+    through = await away(lambda: [job.id for job in client.list_jobs(limit=2).all()])
+    assert through == made[::-1]
+    async with foliot.aio() as aio:
+        assert [job.id async for job in (await aio.list_jobs(limit=1)).all()] == made[::-1]
+        assert [run async for run in (await aio.list_runs()).all()] == []
 
 
 async def test_the_same_key_submits_once(foliot: Served):
@@ -195,7 +202,7 @@ async def test_the_same_key_submits_once(foliot: Served):
 
 
 async def test_refusals_say_what_and_what_to_do(foliot: Served):
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         await away(foliot.client().create_job, "x", "noop", cron_expression="0 0 31 2 *")
     error = caught.value
     assert error.status == 422
@@ -203,15 +210,15 @@ async def test_refusals_say_what_and_what_to_do(foliot: Served):
     assert str(error).startswith("cronExpression: there is no such date")
     assert "last day" in str(error)
     async with foliot.aio() as aio:
-        with pytest.raises(ApiError, match="there is no such run") as caught:
+        with pytest.raises(NotFound, match="there is no such run") as caught:
             await aio.get_run("run_0000000000000")
-        assert caught.value.status == 404
+        assert (caught.value.status, caught.value.kind) == (404, "not-found")
         with pytest.raises(ApiError, match="maxRetry"):
             await aio.submit("noop", max_retry=3)
 
 
 async def test_a_wrong_key_is_told(foliot: Served):
-    with pytest.raises(ApiError, match="needs a valid key") as caught:
+    with pytest.raises(Unauthorised, match="needs a valid key") as caught:
         await away(Foliot(foliot.url, f"fol_{'a' * 12}_{'b' * 43}").list_jobs)
     assert caught.value.status == 401
 

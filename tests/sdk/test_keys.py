@@ -3,7 +3,7 @@
 import pytest
 
 from foliot.sdk import Foliot
-from foliot.sdk.protocol import ApiError
+from foliot.sdk.errors import ApiError
 from sdk.serving import Served
 from sdk.test_clients import away
 

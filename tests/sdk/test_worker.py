@@ -13,12 +13,14 @@ from foliot import Context, Worker
 from foliot.cli.compose import CannotStart
 from foliot.cli.serve_worker import _alone, _declare
 from foliot.domain.errors import FoliotError, InvalidField
+from foliot.sdk.aio.declaring import declare, retire
 from foliot.sdk.apps import load_app, reference_of
 from foliot.wire.limits import ConcurrencyBody
 from foliot.worker.child.nursery import open_nursery
 from foliot.worker.desk import WorkerDesk
 from sdk.serving import Served
 from worker import captive
+from worker.crew import Crew
 from world import PATIENCE, World
 
 
@@ -165,7 +167,54 @@ async def test_schedules_are_declared_by_key_when_a_worker_starts(
     await asyncio.wait_for(_declare(again, asyncio.Event()), PATIENCE)
     async with foliot.aio() as client:
         found = await client.list_jobs(name="reports.build")
-    assert [(job.every, job.version) for job in found] == [("PT1M", 3)]
+    assert [(job.every, job.version) for job in found] == [("PT1M", 2)]  # what was the same made no version
+
+
+async def test_what_a_worker_declares_no_more_is_warned_about_paused_or_cancelled(
+    foliot: Served, crew: Crew, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FOLIOT_URL", foliot.url)
+    monkeypatch.setenv("FOLIOT_KEY", foliot.key)
+    first = Worker(name="shop")
+    for name in ("old", "kept"):
+        first.task(refresh, name=name, every=3600, labels={"team": "growth"})
+    old, kept = await asyncio.wait_for(asyncio.to_thread(first.declare), PATIENCE)
+    assert old.labels == {"team": "growth", "foliot/worker": "shop"}
+    async with foliot.aio() as client:
+        foreign = await client.put_job("task/other", "other", "other", every=3600)
+        for retired, status in (("warn", "pending"), ("pause", "paused"), ("cancel", "cancelled")):
+            now = Worker(name="shop", retired=retired)
+            now.task(refresh, name="kept", every=3600, labels={"team": "growth"})
+            with structlog.testing.capture_logs() as logs:
+                await asyncio.wait_for(_declare(now, asyncio.Event()), PATIENCE)
+            assert [each["key"] for each in logs if each["log_level"] == "warning"] == ["task/old"]
+            assert (await client.get_job(old.id)).status == status
+        assert [(await client.get_job(each.id)).status for each in (kept, foreign)] == ["pending"] * 2
+
+
+async def test_the_schedule_of_a_function_that_another_version_serves_stays(foliot: Served, crew: Crew):
+    new = Worker(name="shop", retired="cancel")
+    new.task(refresh, name="fresh", every=3600)
+    old = Worker(name="shop", retired="cancel")
+    async with foliot.aio() as client:
+        (job,) = await declare(client, new)
+        async with crew.work({"fresh": refresh}):
+            gone, waiting = await retire(client, old)
+            assert ([], [job.id]) == (gone, [each.id for each in waiting])
+        assert (await client.get_job(job.id)).status == "pending"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"name": "a b"}, "name a worker"),
+        ({"retired": "pause"}, "needs a name"),
+        ({"name": "x", "retired": "?"}, "no '"),
+    ],
+)
+def test_a_worker_that_cannot_know_its_own_jobs_is_told(options: dict[str, Any], said: str):
+    with pytest.raises(InvalidField, match=said):
+        Worker(**options)
 
 
 async def test_a_worker_that_finds_no_foliot_says_so_and_goes_on():

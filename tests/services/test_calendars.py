@@ -54,14 +54,11 @@ async def test_a_job_fires_when_its_calendar_allows_and_not_when_it_does_not(wor
     assert [row["scheduled_at"] for row in runs] == fired
 
 
-async def test_jobs_with_the_same_recurrence_and_equal_calendars_share_a_schedule_whoever_owns_them(world: World):
-    other = await world.another_tenant()
+async def test_jobs_with_the_same_recurrence_and_equal_calendars_share_a_schedule(world: World):
     await put_calendar(world, holidays=["2030-12-25", "2031-01-01"])
-    await put_calendar(
-        world, "theirs", other, holidays=[{"date": "2031-01-01", "name": "New Year"}, {"date": "2030-12-25"}]
-    )
+    await put_calendar(world, "same", holidays=[{"date": "2031-01-01", "name": "New Year"}, {"date": "2030-12-25"}])
     await job_on_calendar(world, every="PT1H")
-    await job_on_calendar(world, other, every="PT1H", calendar="theirs")
+    await job_on_calendar(world, every="PT1H", calendar="same")
     await job_on_calendar(world, every="PT1H", calendar={"name": "work", "rule": "next"})
     await world.job(every="PT1H")
     one, equal, moving, plain = await _keys(world)

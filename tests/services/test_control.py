@@ -202,3 +202,13 @@ async def test_a_change_gives_the_scheduler_a_hint(world: World):
     world.hints.clear()
     await _change(world, job, every="PT48H")
     assert world.hints == ["foliot_due"]
+
+
+async def test_of_two_who_take_a_cancelled_jobs_key_over_one_gets_it(world: World):
+    former = await world.job_id(key="load")
+    await world.control.cancel(world.tenant, former)
+    made = await asyncio.gather(*(world.job_id(key="load") for _ in range(2)), return_exceptions=True)
+    (winner,) = [each for each in made if isinstance(each, int)]
+    (loser,) = [each for each in made if each != winner]
+    assert isinstance(loser, Conflict)
+    assert dict(await world.sql("SELECT id, key FROM job")) == {former: None, winner: "load"}

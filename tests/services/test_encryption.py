@@ -127,6 +127,7 @@ async def test_after_a_whole_life_nothing_is_in_plain_text_and_all_can_be_read(s
     dead = await sealed.insights.run(sealed.tenant, dies)
     assert (dead.error_message, bytes(dead.payload), dead.progress.message) == (f"no {MARK}", PAYLOAD, f"at {MARK}")
     assert (await sealed.dead_letters.read(sealed.tenant, dies)).payload == PAYLOAD
+    assert "sealed:" not in str(await sealed.explainer.run(sealed.tenant, dies))
     assert MARK in (await sealed.insights.run(sealed.tenant, calls)).handler
     page = await sealed.insights.attempts(sealed.tenant, run=calls, limit=5, cursor=None)
     assert page.items[0].late_result.error_message == f"late {MARK}"

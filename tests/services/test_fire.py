@@ -29,12 +29,12 @@ async def _firing(world: World):
     return tuple(row)
 
 
-async def test_jobs_of_two_tenants_share_one_schedule(world: World):
+async def test_jobs_of_a_tenant_with_the_same_recurrence_share_one_schedule(world: World):
     globex = await world.another_tenant()
     jobs = {await world.job_id(**DAILY) for _ in range(3)}
     jobs |= {await world.job_id(tenant=globex, cronExpression="0 0 * * *") for _ in range(2)}
     jobs |= {await world.job_id(tenant=globex, **DAILY) for _ in range(2)}
-    assert await world.count("schedule") == 2
+    assert await world.count("schedule") == 3
     at = await world.value("SELECT min(next_at) FROM schedule")
     await world.fire(at)
     rows = await world.sql("SELECT job, tenant, scheduled_at, origin FROM run WHERE id > 0")
@@ -42,6 +42,18 @@ async def test_jobs_of_two_tenants_share_one_schedule(world: World):
     assert len(rows) == 7
     assert {(row["scheduled_at"], row["origin"]) for row in rows} == {(at, 0)}
     assert sorted(row["tenant"] for row in rows) == [world.tenant] * 3 + [globex] * 4
+
+
+async def test_a_single_job_does_not_wait_for_another_tenants_crowd_of_the_same_instant(world: World, monkeypatch):
+    monkeypatch.setattr(fire, "CHUNK", 10)
+    globex = await world.another_tenant()
+    await world.job_id(**DAILY)
+    await _members(world, 99)
+    alone = await world.job_id(tenant=globex, **DAILY)
+    at = await world.next_at()
+    assert await world.firer.run_once(at) > 0  # both have come up, and have had a first chunk
+    assert alone in {row["job"] for row in await world.sql("SELECT job FROM run WHERE id > 0")}
+    assert await world.count("run") == 11
 
 
 async def test_hundreds_of_jobs_fire_in_one_transaction(world: World):
@@ -54,8 +66,8 @@ async def test_hundreds_of_jobs_fire_in_one_transaction(world: World):
         "  FROM subscription, generate_series(1, 199) AS n WHERE tenant = $1",
         globex,
     )
-    assert await world.firer.run_once(await world.next_at()) == 2  # one schedule, one firing
-    assert await _firing(world) == (400, 0, True)
+    assert await world.firer.run_once(await world.next_at()) == 4  # a schedule and a firing of each
+    assert [tuple(row) for row in await world.sql("SELECT fired, skipped FROM firing")] == [(200, 0), (200, 0)]
     assert await world.count("run") == await world.count("ready") == 400
     worker = await world.worker()
     first = [run.tenant for run in await worker.claim(100)]

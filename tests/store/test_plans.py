@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from conftest import with_name
+from foliot.domain.gates import COUNTED
 from foliot.domain.misfire import GRACE
 from foliot.kit.postgres import PostgresServer
 from foliot.store.database import Line
@@ -44,8 +45,8 @@ SELECT 2000000 + n, now(), now() + interval '1 day' + n * interval '1 s', 1, 1, 
 INSERT INTO claim (worker, number, runs)
 SELECT 1 + batch % 10, batch, array_agg(id ORDER BY id)
   FROM (SELECT id, id / 80 AS batch FROM run WHERE id BETWEEN 1 AND {CLAIMED}) AS held GROUP BY batch;
-INSERT INTO schedule (key, cursor, next_at)
-SELECT n::text, now(), now() + interval '1 day' + n * interval '1 s' FROM generate_series(1, {YOUNG}) AS n;
+INSERT INTO schedule (tenant, key, cursor, next_at)
+SELECT 1, n::text, now(), now() + interval '1 day' + n * interval '1 s' FROM generate_series(1, {YOUNG}) AS n;
 INSERT INTO idempotency (tenant, key, leaf, fingerprint, answer)
 SELECT 1, n, 1 + n % 2, '', '' FROM generate_series(1, {YOUNG}) AS n;
 UPDATE key_leaf SET closed_at = now(); INSERT INTO key_leaf (leaf) VALUES (2);
@@ -324,3 +325,15 @@ async def test_settling_for_many_reads_what_it_settles(line: Line):
     plan = await explain(line, "forget_for_many", claims, [2] * len(claims))
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") <= 3 * len(runs)
+
+
+async def test_explaining_a_run_reads_no_more_of_a_million_than_it_counts(full: str):
+    line = Line(full, hot=False)
+    try:
+        plan = await explain(line, "explain_run", 1, RUNS // 2, COUNTED + 1)
+    finally:
+        await line.close()
+    assert plan.whole_scans() <= {"claim"}
+    assert plan.indexes("ready") == {"ready_order"}
+    assert COUNTED < plan.rows_read("ready") < COUNTED + 10
+    assert plan.rows_read("run") < 10

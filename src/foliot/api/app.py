@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +18,7 @@ from foliot.api import (
     audit,
     calendars,
     dead_letters,
+    explain,
     fleet,
     jobs,
     keys,
@@ -41,6 +43,7 @@ from foliot.services.health import Health
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *ledger.OPERATIONS,
+    *explain.OPERATIONS,
     *jobs.OPERATIONS,
     *operations.OPERATIONS,
     *dead_letters.OPERATIONS,
@@ -56,10 +59,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 )
 
 
-def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
+@cache
+def _described() -> tuple[bytes, bytes]:
+    """The document for machines and the page for people: made for the first who asks, it is most of a start."""
     described = document(OPERATIONS)
-    openapi, docs = msgspec.json.encode(described), page(described)
+    return msgspec.json.encode(described), page(described)
 
+
+def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
     async def is_alive(_: Request) -> Response:
         return Response(b'{"status":"ok"}', media_type="application/json")
 
@@ -76,10 +83,10 @@ def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
         return Response(telemetry.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi_json(_: Request) -> Response:
-        return Response(openapi, media_type="application/json")
+        return Response(_described()[0], media_type="application/json")
 
     async def reference(_: Request) -> Response:
-        return Response(docs, media_type="text/html", headers=HEADERS)
+        return Response(_described()[1], media_type="text/html", headers=HEADERS)
 
     async def home(_: Request) -> Response:
         return RedirectResponse("/docs")
@@ -95,6 +102,7 @@ def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
         *(Route(each.route, answer, methods=[each.method]) for each, answer in endpoints),
     ]
     application = Application(routes=routes, exception_handlers={HTTPException: _plain})
+    application.router.redirect_slashes = False  # an address is one of ours or it is not
     application.straight = {(each.method, each.path): answer for each, answer in endpoints if each.is_fixed}
     return application
 

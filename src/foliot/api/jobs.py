@@ -125,6 +125,14 @@ async def put_job(call: Call) -> Reply:
     return await _resolving(call, put)
 
 
+async def get_job_by_key(call: Call) -> Reply:
+    try:
+        key = check_key(call.path["key"])
+    except InvalidField:
+        raise NotFound("there is no such job") from None
+    return Reply(await call.services.insights.job_by_key(call.tenant.id, call.tenant.name, key))
+
+
 async def list_jobs(call: Call) -> Reply:
     query = msgspec.structs.asdict(call.query)
     return Reply(await call.services.insights.jobs(call.tenant.id, call.tenant.name, **query))
@@ -244,6 +252,7 @@ OPERATIONS = (
         result=CreatedJobs,
         status=201,
         idempotent_by_key=True,
+        costs=lambda body: len(body.jobs),
         largest_body=LARGE,
     ),
     Operation(
@@ -268,6 +277,16 @@ OPERATIONS = (
         also=(201,),
         is_versioned=True,
         is_conditional=True,
+    ),
+    Operation(
+        name="getJobByKey",
+        method="GET",
+        path="/v1/jobs/by-key/{key}",
+        scope="jobs:read",
+        summary="Read the job of this key; a cancelled one has no key any more",
+        handler=get_job_by_key,
+        result=JobView,
+        is_versioned=True,
     ),
     Operation(
         name="pauseJob",

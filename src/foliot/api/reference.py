@@ -13,7 +13,10 @@ _RULES: Final = (
     ("Errors", "`application/problem+json`: what went wrong, in which field, and what to do next."),
     ("Lists", "Pass `nextCursor` on as `cursor`, unchanged and with the same filters; null ends the list."),
     ("Once", "With an `Idempotency-Key` whatever creates something does it once: repeats get the first answer."),
-    ("Versions", "`If-Match` with the `ETag` of an answer changes only what you have seen; inside /v1 changes are additive."),
+    (
+        "Versions",
+        "`If-Match` with the `ETag` of an answer changes only what you have seen; inside /v1 changes are additive.",
+    ),
 )
 _EXAMPLES: Final = {
     "createJob": {"name": "nightly-report", "handler": "https://example.com/run", "cronExpression": "0 9 * * MON"},
@@ -115,12 +118,14 @@ def _fields(schema: Mapping[str, Any]) -> str:
 
 def _usual(field: Mapping[str, Any]) -> str:
     given = field.get("default")
-    return "" if given in (None, [], {}) else f"<span class=quiet>usually <code>{_text(json.dumps(given))}</code></span>"
+    return (
+        "" if given in (None, [], {}) else f"<span class=quiet>usually <code>{_text(json.dumps(given))}</code></span>"
+    )
 
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
-    return schemas[name] if name else schema  # type: ignore[no-any-return]
+    return schemas[name] if name else schema
 
 
 def _kind(schema: Any, depth: int = 0) -> str:
@@ -133,10 +138,9 @@ def _kind(schema: Any, depth: int = 0) -> str:
         return " or ".join(dict.fromkeys(_kind(each, depth + 1) for each in choices))
     if "enum" in schema:
         return " | ".join(f"<code>{_text(json.dumps(each))}</code>" for each in schema["enum"])
-    if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items'), depth + 1)}"
-    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return f"object of {_kind(schema['additionalProperties'], depth + 1)}"
+    for within, said in (("items", "list of"), ("additionalProperties", "object of")):
+        if isinstance(inner := schema.get(within), Mapping):
+            return f"{said} {_kind(inner, depth + 1)}"
     return _text(schema.get("format") or schema.get("type") or "anything") + "".join(_bounds(schema))
 
 

@@ -16,7 +16,8 @@ body { margin: 0; display: grid; grid-template-columns: 18rem minmax(0, 1fr); ba
   color: var(--ink); font: 15px/1.6 system-ui, sans-serif; }
 nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem 3rem 1.5rem;
   border-right: 1px solid var(--line); font-size: 13px; }
-nav h2 { margin: 1.2rem 0 .2rem; font-size: 12px; letter-spacing: .06em; text-transform: uppercase; color: var(--quiet); }
+nav h2 { margin: 1.2rem 0 .2rem; font-size: 12px; letter-spacing: .06em; text-transform: uppercase;
+  color: var(--quiet); }
 nav ul { margin: 0; padding: 0; list-style: none; }
 nav li a { display: block; padding: .1rem 0; color: inherit; text-decoration: none; overflow-wrap: anywhere; }
 nav li a:hover, nav li a:focus { color: var(--accent); text-decoration: underline; }

@@ -20,7 +20,7 @@ from foliot.store.statements import SQL
 from foliot.store.tenants import find_tenant
 from foliot.wire.jobs import JobBody, draft_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Rises when other rows are written for the same load: a template on disk is of one version."""
 HANDS: Final = 2
 CHUNK: Final = 32
@@ -50,8 +50,8 @@ CREATE OR REPLACE FUNCTION pg_temp.next_of(key text, at timestamptz) RETURNS tim
     END;
 """
 _CRON_SCHEDULES: Final = """
-INSERT INTO schedule (key, cursor, next_at) SELECT key, now(), pg_temp.next_of(key, now())
-  FROM unnest($1::text[]) WITH ORDINALITY AS x(key, place) ORDER BY place
+INSERT INTO schedule (tenant, key, cursor, next_at) SELECT tenant, key, now(), pg_temp.next_of(key, now())
+  FROM unnest($1::int[], $2::text[]) WITH ORDINALITY AS x(tenant, key, place) ORDER BY place
 RETURNING id
 """
 _CRON_JOBS: Final = """
@@ -62,7 +62,7 @@ SELECT new.id, owner.tenant, 'report', owner.spec, 2, true, shared.id, shared.ti
   JOIN unnest($7::bigint[], $8::text[]) WITH ORDINALITY AS shared(id, timing, number)
     ON shared.number = 1 + new.n % cardinality($7)
   JOIN unnest($4::int[], $5::int[]) WITH ORDINALITY AS owner(tenant, spec, number)
-    ON owner.number = 1 + new.n / cardinality($7) % cardinality($4)
+    ON owner.number = 1 + new.n % cardinality($7) % cardinality($4)
  WHERE new.n < $3
 """
 _SET_ASIDE: Final = """
@@ -82,9 +82,9 @@ WITH new AS MATERIALIZED (
         ON owner.number = 1 + ($13::bigint + n) % cardinality($4)
      WHERE n < $3
 ), made AS (
-    INSERT INTO schedule (id, key, cursor, next_at) OVERRIDING SYSTEM VALUE
-    SELECT schedule, key, now(), pg_temp.next_of(key, now())
-      FROM (SELECT schedule, 'every|' || every || '|' || anchor AS key FROM new) AS keyed
+    INSERT INTO schedule (id, tenant, key, cursor, next_at) OVERRIDING SYSTEM VALUE
+    SELECT schedule, tenant, key, now(), pg_temp.next_of(key, now())
+      FROM (SELECT schedule, tenant, 'every|' || every || '|' || anchor AS key FROM new) AS keyed
 )
 INSERT INTO job (id, tenant, name, spec, kind, exclusive, schedule, timing, payload)
 SELECT id, tenant, 'probe', spec, 2, true, schedule, jsonb_build_object('every', every, 'scheduleAt', anchor), $6
@@ -149,7 +149,8 @@ class Generator:
     async def _crons(self, connection: Connection, refs: Sequence[SpecRef]) -> list[Step]:
         load = self._load
         texts = [load.cron(place) for place in range(load.shared)]
-        rows = await connection.fetch(_CRON_SCHEDULES, [canonical_key(Cron(text, "UTC")) for text in texts])
+        owners = [refs[place % len(refs)].tenant for place in range(load.shared)]
+        rows = await connection.fetch(_CRON_SCHEDULES, owners, [canonical_key(Cron(text, "UTC")) for text in texts])
         timings = [msgspec.json.encode({"cronExpression": text, "timezone": "UTC"}).decode() for text in texts]
         more = ([row["id"] for row in rows], timings)
         return await self._chunks(connection, load.crons, refs, (_CRON_JOBS, _SUBSCRIPTIONS), more)
@@ -204,7 +205,7 @@ class Generator:
         await Tenants(self._database).create(QUIET)
         for owner, body, count in (
             (tenant_name(0), crowd, self._load.burst),
-            (QUIET, crowd, 1),  # after all the others, in the same schedule
+            (QUIET, crowd, 1),  # the same recurrence as the crowd's
             (QUIET, alone, 1),
         ):
             tenant = await find_tenant(self._database, owner)

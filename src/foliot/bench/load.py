@@ -105,8 +105,8 @@ class Load(msgspec.Struct, frozen=True):
         return found
 
     def tenant(self, number: int) -> int:
-        """Whose job this is: each of the shared schedules has jobs of every tenant."""
-        return number // self.shared % TENANTS if number < self.crons else number % TENANTS
+        """Whose job this is: each of the shared schedules is one tenant's."""
+        return number % self.shared % TENANTS if number < self.crons else number % TENANTS
 
     def body(self, number: int) -> dict[str, Any]:
         """The job as its owner would send it to the API."""

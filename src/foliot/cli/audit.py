@@ -56,14 +56,15 @@ def list_entries(limit: int, json: bool, **sought: Any) -> None:
 def verify(settings: Settings, json: bool) -> None:
     """Read the whole trail and prove it: each entry is what was sealed, each chain what was signed.
 
-    Needs the database; with FOLIOT_OBJECTS and FOLIOT_AUDIT_KEY_FILE the signed checkpoints too. Exits with 1 if
-    anything is wrong.
+    Needs the database; with FOLIOT_OBJECTS and FOLIOT_AUDIT_KEY_FILE, or beside a `foliot up`, the signed checkpoints
+    too. Exits with 1 if anything is wrong.
     """
     from foliot.cli.compose import notary_of
+    from foliot.cli.home import signing
     from foliot.cli.operate import with_database
     from foliot.services.verify import Auditor, Proof
 
-    notary = notary_of(settings)
+    notary = notary_of(signing(settings))
     proofs: list[Proof] = []
 
     async def prove(database: Database) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from foliot.bench.sections import FULL, measure_section
 from foliot.bench.targets import DISPATCH as TARGETS
 from foliot.bench.targets import Row, rows
 from foliot.bench.template import usual_place
-from foliot.cli.output import as_json, say, wants_json
+from foliot.cli.output import as_json, progress, say, wants_json
 
 STEADY: Final = 60.0
 """Seconds of the steady load of schedules in a run of full length; a shorter run takes its own."""
@@ -112,8 +111,8 @@ def _tell(text: str) -> None:
 @contextmanager
 def _bar(jobs: int) -> Iterator[Callable[[int], None]]:
     """How far the jobs are written, and how long it will take yet."""
-    with click.progressbar(length=jobs, label="writing jobs", show_pos=True, file=sys.stderr) as bar:
-        yield bar.update
+    with progress(jobs, "writing jobs") as advance:
+        yield advance
 
 
 def _show(results: dict[str, Any]) -> None:
@@ -148,6 +147,9 @@ def _show(results: dict[str, Any]) -> None:
 
 
 def _show_section(name: str, found: dict[str, Any]) -> None:
+    if "skipped" in found:
+        say(f"\n{found['title']}: skipped, {found['skipped']}")
+        return
     _show_rows(f"{found['title']}, {found['seconds']:g} s", rows(found, TARGETS[name]))
     if found["boundBy"]:
         say(f"what bounds it: {found['boundBy']}")

@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.naming import CALENDAR
 from foliot.cli.output import Column, as_json, record, say, table, wants_json
 from foliot.domain.errors import FoliotError
 from foliot.sdk.client import Foliot
@@ -41,7 +42,7 @@ def list_calendars(limit: int, json: bool) -> None:
 
 
 @calendar.command("get")
-@click.argument("name")
+@click.argument("name", type=CALENDAR)
 @wants_json
 def get(name: str, json: bool) -> None:
     """Show a calendar."""
@@ -49,7 +50,7 @@ def get(name: str, json: bool) -> None:
 
 
 @calendar.command("set")
-@click.argument("name")
+@click.argument("name", type=CALENDAR)
 @click.option("--timezone", help="IANA zone of its days and times, for example Europe/Berlin.")
 @click.option("--business-days", help="For example MON-FRI or MON,WED; all days if not given.")
 @click.option("--holiday", "holidays", multiple=True, metavar="DATE[=NAME]", help="May be given several times.")
@@ -66,7 +67,7 @@ def put(name: str, file: str | None, json: bool, **values: Any) -> None:
 
 
 @calendar.command("import")
-@click.argument("name")
+@click.argument("name", type=CALENDAR)
 @click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--add", is_flag=True, help="Keep the holidays and windows that are there.")
 @click.option("--timezone", help="Zone of a new calendar, if the file does not say.")
@@ -83,8 +84,8 @@ def import_(name: str, file: str, add: bool, timezone: str | None, json: bool) -
 
 
 @calendar.command("preview")
-@click.argument("name")
-@click.option("--from", "since", help="From this instant on instead of from now on.")
+@click.argument("name", type=CALENDAR)
+@click.option("--from", "--since", "since", help="From this instant on instead of from now on.")
 @click.option("--until", help="Up to this instant; 90 days if not given.")
 @wants_json
 def preview(name: str, since: str | None, until: str | None, json: bool) -> None:
@@ -97,7 +98,7 @@ def preview(name: str, since: str | None, until: str | None, json: bool) -> None
 
 
 @calendar.command("delete")
-@click.argument("name")
+@click.argument("name", type=CALENDAR)
 @wants_json
 def delete(name: str, json: bool) -> None:
     """Delete a calendar that no job follows."""

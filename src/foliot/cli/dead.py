@@ -4,10 +4,11 @@ from typing import Any, Final
 
 import click
 
+from foliot.cli.naming import DEAD, JOB, QUEUE
 from foliot.cli.operations import follow
-from foliot.cli.output import Column, as_json, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, confirm, record, say, table, wants_json
 from foliot.sdk.client import Foliot
-from foliot.sdk.records import Operation
+from foliot.sdk.client.lasting import Operation
 
 _COLUMNS: Final = (
     Column("runId", "RUN"),
@@ -38,12 +39,12 @@ def dead() -> None:
 def which(command: Any) -> Any:
     """The options that say which dead letters are meant."""
     options = [
-        click.option("--job", metavar="JOB", help="Only runs of this job."),
+        click.option("--job", metavar="JOB", type=JOB, help="Only runs of this job."),
         click.option("--error-class", metavar="KIND", help="Only this kind of error: ValueError, http:503, timeout."),
         click.option("--text", help="Only with this text in the error."),
         click.option("--since", metavar="INSTANT", help="Only what died at or after this instant."),
         click.option("--until", metavar="INSTANT", help="Only what died at or before this instant."),
-        click.option("--queue", help="Only runs of this queue."),
+        click.option("--queue", type=QUEUE, help="Only runs of this queue."),
         click.option("--handler", help="Only this function, or http."),
     ]
     for option in reversed(options):
@@ -81,10 +82,10 @@ def list_dead(json: bool, **query: Any) -> None:
         say(f"… the newest {len(found)}; --limit shows up to 500")
 
 
-@dead.command("show")
-@click.argument("run_id", metavar="RUN")
+@dead.command("get")
+@click.argument("run_id", metavar="RUN", type=DEAD)
 @wants_json
-def show(run_id: str, json: bool) -> None:
+def get(run_id: str, json: bool) -> None:
     """Show a dead letter: its payload, its last error, all its attempts."""
     found = Foliot().dead_letter(run_id)
     if json:
@@ -96,7 +97,7 @@ def show(run_id: str, json: bool) -> None:
 
 
 @dead.command("replay")
-@click.argument("run_ids", metavar="[RUN]...", nargs=-1)
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=DEAD)
 @which
 @click.option("--per-second", type=click.FloatRange(0.001, 10_000), help="At most so many; 100 if not given.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs under way at once; 1,000 if not given.")
@@ -111,7 +112,7 @@ def replay(run_ids: tuple[str, ...], json: bool, **fields: Any) -> None:
 
 
 @dead.command("discard")
-@click.argument("run_ids", metavar="[RUN]...", nargs=-1)
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1, type=DEAD)
 @which
 @how
 @wants_json
@@ -152,7 +153,10 @@ def _by_filter(deed: str, fields: dict[str, Any], *, json: bool) -> None:
             as_json(planned.values) if json else say(str(planned.message))
             return
         count = planned.progress["total"] - planned.progress["skipped"]
-        click.confirm(f"{deed} {count:,} dead letters?", abort=True, err=True)
+        if not count and not json:
+            say("no such dead letters: nothing to do")
+            return
+        confirm(f"{deed} {count:,} dead letters?", instead="--yes does not ask, --dry-run only says how many there are")
     follow(_sweep(deed, dry_run=False, **fields), wait=wait, json=json)
 
 

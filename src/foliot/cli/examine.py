@@ -1,38 +1,37 @@
 """What `foliot doctor` looks at."""
 
-import sys
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import Final, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
+from foliot.cli import examine_machine as machine
+from foliot.cli.examine_machine import Finding
 from foliot.domain.egress import DEVELOPING
 from foliot.domain.errors import FoliotError
-from foliot.kit.postgres import PostgresError, find_binaries
-from foliot.kit.settings import Settings, client_file
+from foliot.kit.settings import Settings
 from foliot.kit.zonedata import UNKNOWN, zone_data
 
 TOLERATED: Final = timedelta(seconds=5)
 """By which the database's clock may be behind what it has told before."""
-
-
-class Finding(NamedTuple):
-    what: str
-    ok: bool
-    detail: str
-    hint: str = ""
-    warns: bool = False
-    """It works, and somebody should know at what risk."""
-
-    @property
-    def word(self) -> str:
-        return "BAD" if not self.ok else "WARN" if self.warns else "ok "
+APART: Final = timedelta(seconds=2)
+"""By which this machine's clock and the database's may differ."""
 
 
 async def examine(settings: Settings) -> list[Finding]:
     database = await _guarded("database", lambda: _database(settings))
-    zones = await _guarded("time zones", lambda: _recorded_zones(settings)) if database.ok else _zones()
-    findings = [_python(), zones, _programs(settings), _home(settings), await _targets(settings), database]
+    zones = await _guarded("time zones", lambda: _recorded_zones(settings)) if database.ok else machine.zones()
+    findings = [
+        machine.python(),
+        zones,
+        machine.programs(settings),
+        machine.home(settings),
+        machine.disk(settings),
+        machine.trail(settings),
+        await _targets(settings),
+        database,
+    ]
     if database.ok:
+        findings.append(await _clock(settings))
         findings.append(await _row_security(settings))
         findings.append(await _guarded("encryption", lambda: _encryption(settings)))
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
@@ -48,6 +47,24 @@ async def _guarded(what: str, look: Callable[[], Awaitable[str]]) -> Finding:
         return Finding(what, ok=False, detail=error.message, hint=error.hint)
     except Exception as error:  # noqa: BLE001 - a doctor reports, whatever it finds
         return Finding(what, ok=False, detail=f"{type(error).__name__}: {error}")
+
+
+async def _clock(settings: Settings) -> Finding:
+    """The database's clock decides what is due; this one misleads whoever types instants here."""
+    from foliot.cli.compose import dsn_of
+    from foliot.store.database import Database
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        before = datetime.now(UTC)
+        there = await database.fetchval("clock")
+        after = datetime.now(UTC)
+    finally:
+        await database.close()
+    apart = max(before - there, there - after, timedelta())
+    hint = "let both machines ask the same time source" if apart > APART else ""
+    detail = f"{apart.total_seconds():,.1f} s from the database's"
+    return Finding("clock", ok=True, detail=detail, hint=hint, warns=bool(hint))
 
 
 async def _row_security(settings: Settings) -> Finding:
@@ -90,24 +107,13 @@ async def _encryption(settings: Settings) -> str:
     return f"payloads of {len(on)} tenants, {looked_at:,} looked at; the canary opens with {used}"
 
 
-def _python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("python", ok=sys.version_info >= (3, 11), detail=version)
-
-
-def _zones() -> Finding:
-    found = zone_data()
-    hint = "install the package tzdata, or the system's" if found.source == "nowhere" else ""
-    return Finding("time zones", ok=not hint, detail=f"{found.version} in {found.source}", hint=hint)
-
-
 async def _recorded_zones(settings: Settings) -> str:
     """What this machine has beside what the schedulers go by."""
     from foliot.cli.compose import dsn_of
     from foliot.store import zones
     from foliot.store.database import Database
 
-    here = _zones()
+    here = machine.zones()
     if not here.ok:
         raise FoliotError(here.detail, here.hint)
     database = await Database.open(dsn_of(settings), size=1)
@@ -123,25 +129,6 @@ async def _recorded_zones(settings: Settings) -> str:
             "upgrade the time zone data of this machine, and restart what runs on it",
         )
     return f"{here.detail}; the schedulers go by {recorded.version}"
-
-
-def _programs(settings: Settings) -> Finding:
-    if settings.database_url:
-        return Finding("postgres programs", ok=True, detail="not needed: FOLIOT_DATABASE_URL is set")
-    try:
-        found = find_binaries(settings.postgres_bin)
-    except PostgresError as error:
-        return Finding("postgres programs", ok=False, detail=str(error))
-    return Finding(
-        "postgres programs", ok=True, detail=f"PostgreSQL {found.version[0]}.{found.version[1]} in {found.bin}"
-    )
-
-
-def _home(settings: Settings) -> Finding:
-    file = client_file(settings.home)
-    if file.exists() and file.stat().st_mode & 0o077:
-        return Finding("home", ok=False, detail=f"{file} can be read by others", hint=f"chmod 600 {file}")
-    return Finding("home", ok=True, detail=str(settings.home))
 
 
 async def _targets(settings: Settings) -> Finding:

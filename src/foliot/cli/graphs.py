@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from foliot.cli.naming import run_argument
 from foliot.cli.output import as_json, clean, instant, say, wants_json
 from foliot.sdk.client import Foliot
 
@@ -18,7 +19,7 @@ _WIDEST: Final = 60
 
 
 @click.command("graph")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @click.option("--cancel", is_flag=True, help="End what waits, and ask what runs to stop.")
 @wants_json
 def graph(run_id: str, cancel: bool, json: bool) -> None:

@@ -12,7 +12,7 @@ from foliot.cli.compose import CannotStart
 from foliot.domain.errors import Conflict
 from foliot.kit.postgres import PostgresError
 from foliot.kit.postgres.lock import HomeLock
-from foliot.kit.settings import Access, client_file
+from foliot.kit.settings import Access, Settings, client_file
 from foliot.services.tenants import Tenants
 from foliot.wire.keys import LONGEST_NAME
 
@@ -35,6 +35,14 @@ def held(home: Path) -> Iterator[bool]:
         yield was_abandoned
     finally:
         lock.release()
+
+
+def signing(settings: Settings) -> Settings:
+    """With what the `foliot up` of this home signs its audit trail, unless something else is set."""
+    key = settings.home / "audit.key"
+    if settings.database_url is not None or settings.audit_key_file is not None or not key.exists():
+        return settings
+    return settings._replace(objects=settings.objects or str(settings.home / "objects"), audit_key_file=key)
 
 
 async def introduce(home: Path, url: str, tenants: Tenants) -> None:

@@ -3,15 +3,16 @@
 from typing import Any
 
 import click
-import msgspec
 
+from foliot.cli.explain import explain_job
+from foliot.cli.job_options import definition, given, timing_of
 from foliot.cli.ledger import occurrences
+from foliot.cli.naming import job_argument
 from foliot.cli.operations import backfill
-from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.cli.output import Column, as_json, confirm, instant, record, say, table, wants_json
+from foliot.cli.past import versions
 from foliot.cli.schedules import show
 from foliot.domain.errors import FoliotError
-from foliot.domain.job import Overlap
-from foliot.domain.limits import HIGHEST
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -21,12 +22,8 @@ _COLUMNS = (
     Column("scheduleType", "TYPE"),
     Column("nextRunAt", "NEXT RUN (UTC)"),
     Column("lastStatus", "LAST RUN", optional=True),
+    Column("key", "KEY", shrinks=True, optional=True),
 )
-_WHEN = (
-    "name",  # an H is hashed from it
-    "cron_expression", "timezone", "dst", "every", "rrule", "when", "schedule_at", "ends_at", "max_runs",
-)  # fmt: skip
-_NOTHING: Any = object()
 
 
 @click.group()
@@ -35,146 +32,7 @@ def job() -> None:
 
 
 job.add_command(backfill)
-
-
-def payload_option(text: str | None) -> Any:
-    return _NOTHING if text is None else json_option("--payload", text, '{"n": 1}')
-
-
-def json_option(option: str, text: str, example: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        hint = f"try {option} '{example}', with quotes around the whole"
-        raise click.BadParameter(f"not JSON: {error}\n  → {hint}", param_hint=option) from None
-
-
-def dst_option(gap: str | None, fold: str | None) -> dict[str, str] | None:
-    return {name: value for name, value in (("gap", gap), ("fold", fold)) if value is not None} or None
-
-
-def catch_up_option(mode: str | None, window: str | None) -> dict[str, str] | None:
-    return {name: value for name, value in (("mode", mode), ("window", window)) if value is not None} or None
-
-
-def calendar_option(name: str | None, rule: str | None) -> str | dict[str, str] | None:
-    if rule is None:
-        return name
-    if name is None:
-        raise click.UsageError("--calendar-rule needs --calendar")
-    return {"name": name, "rule": rule}
-
-
-def concurrency_option(limit: int | None, path: str | None) -> dict[str, Any] | None:
-    if limit is None and path is not None:
-        raise click.UsageError("--concurrency-key needs --concurrency")
-    return None if limit is None else {"limit": limit} if path is None else {"limit": limit, "key": path}
-
-
-def definition(command: Any) -> Any:
-    """The options that create and edit share."""
-    options = [
-        click.option("--payload", help="JSON that the handler receives."),
-        click.option("--cron", "cron_expression", help='For example "0 9 * * MON-FRI".'),
-        click.option("--timezone", help="IANA zone of the cron expression, for example Europe/Berlin."),
-        click.option(
-            "--gap", type=click.Choice(["end", "skip"]), help="A time of day that the clocks skip: run late, or not."
-        ),
-        click.option("--fold", type=click.Choice(["once", "twice"]), help="A time of day that comes twice."),
-        click.option("--every", help="ISO 8601 duration or seconds, for example PT90S; or R5/START/PT90S."),
-        click.option("--rrule", help='RFC 5545, for example "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9".'),
-        click.option("--when", help='In plain words, for example "every weekday at 9:00".'),
-        click.option("--at", "schedule_at", help="Instant of a one-time job, for example 2026-12-24T18:00:00Z."),
-        click.option("--ends-at", help="No fire after this instant."),
-        click.option(
-            "--max-runs", type=click.IntRange(1, 1_000_000_000), help="How often a recurring job runs in all."
-        ),
-        click.option(
-            "--catch-up",
-            type=click.Choice(["all", "latest", "none"]),
-            help="Which fire times are run that come up late.",
-        ),
-        click.option("--catch-up-window", metavar="DURATION", help="How late they may come up; usually PT1H."),
-        click.option("--jitter", metavar="DURATION", help="Start at a place of its own so long after the fire time."),
-        click.option("--calendar", help="Run only when this calendar allows."),
-        click.option(
-            "--calendar-rule",
-            type=click.Choice(["skip", "next", "previous", "nearest"]),
-            help="Runs that the calendar does not allow: skip them, or move them.",
-        ),
-        click.option(
-            "--depends-on",
-            multiple=True,
-            metavar="JOB[:WHEN]",
-            help="A job, by id or key, that must have run before: its success, or `:done`, or `:failed`.",
-        ),
-        click.option("--priority", help="critical, high, normal, low or bulk."),
-        click.option("--queue", help="Queue whose workers run it."),
-        click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
-        click.option("--max-retries", type=int, help="How often to try again after a failure."),
-        click.option(
-            "--retry", metavar="JSON", help="""Rules per kind of error: '[{"on": ["http:404"], "never": true}]'."""
-        ),
-        click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="For each attempt."),
-        click.option(
-            "--delivery",
-            type=click.Choice(["atLeastOnce", "atMostOnce"]),
-            help="What a lost worker means: run it again, or never again.",
-        ),
-        click.option(
-            "--on-disconnect",
-            type=click.Choice(["finish", "stop"]),
-            help="When its worker is cut off from the database: go on, or stop in time.",
-        ),
-        click.option(
-            "--concurrency", type=click.IntRange(1, HIGHEST), metavar="N", help="At most so many of its runs at once."
-        ),
-        click.option(
-            "--concurrency-key",
-            metavar="PATH",
-            help="So many of each value that is there, for example payload.account.",
-        ),
-        click.option(
-            "--overlap",
-            type=click.Choice([each.value for each in Overlap]),
-            help="When a scheduled run from before is still there.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _fields(values: dict[str, Any]) -> dict[str, Any]:
-    """What was given on the command line, and nothing else."""
-    labels = values.pop("labels", ())
-    for label in labels:
-        if "=" not in label:
-            raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
-    payload = payload_option(values.pop("payload", None))
-    if (retry := values.pop("retry", None)) is not None:
-        values["retry"] = json_option("--retry", retry, '[{"on": ["http:404"], "never": true}]')
-    values["dst"] = dst_option(values.pop("gap", None), values.pop("fold", None))
-    values["catch_up"] = catch_up_option(values.pop("catch_up", None), values.pop("catch_up_window", None))
-    values["calendar"] = calendar_option(values.pop("calendar", None), values.pop("calendar_rule", None))
-    values["concurrency"] = concurrency_option(values.pop("concurrency", None), values.pop("concurrency_key", None))
-    values["depends_on"] = [_need(each) for each in values.pop("depends_on", ())] or None
-    given = {name: value for name, value in values.items() if value is not None}
-    if labels:
-        given["labels"] = dict(label.split("=", 1) for label in labels)
-    return given if payload is _NOTHING else {**given, "payload": payload}
-
-
-def _need(text: str) -> dict[str, str]:
-    job, _, when = text.partition(":")
-    return {"job": job, "when": when or "success"}
-
-
-def _timing(fields: dict[str, Any]) -> dict[str, Any]:
-    """What of an edit decides when the job fires, as a preview wants it."""
-    timing = {name: fields[name] for name in _WHEN if name in fields}
-    dst = timing.pop("dst", {})
-    return {**timing, **dst}
+job.add_command(explain_job)
 
 
 @job.command("create")
@@ -191,12 +49,11 @@ def create(name: str, handler: str, arguments: tuple[str, ...], json: bool, **va
     `foliot job create tidy --every PT1H -- /usr/local/bin/tidy --all`.
     """
     is_command = arguments or handler.startswith("/")
-    made = Foliot().create_job(name, [handler, *arguments] if is_command else handler, **_fields(values))
+    made = Foliot().create_job(name, [handler, *arguments] if is_command else handler, **given(values))
     if json:
         as_json(made.values)
     else:
-        following = made.next_run_at
-        say(f"created {made.id} ({made.schedule_type})" + (f", next run {instant(following)} UTC" if following else ""))
+        say(f"created {made.id} ({made.schedule_type})" + _next_run(made.values["nextRunAt"]))
         if made.schedule_type == "on_demand":
             say(f"run it with: foliot job run {made.id}")
 
@@ -225,7 +82,7 @@ def list_jobs(json: bool, **query: Any) -> None:
 
 
 @job.command("get")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @wants_json
 def get(job_id: str, json: bool) -> None:
     """Show a job."""
@@ -233,7 +90,7 @@ def get(job_id: str, json: bool) -> None:
 
 
 @job.command("edit")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @click.option("--name", help="Another name.")
 @click.option("--handler", help="Another address or function.")
 @click.option("--argv", metavar="WORD", multiple=True, help="A command instead: its program, then each argument.")
@@ -245,17 +102,17 @@ def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: t
     """Change some fields of a job; instants from now on follow the new definition."""
     if argv and values["handler"] is not None:
         raise click.UsageError("--argv stands beside --handler: a job has one of them")
-    fields = _fields({**values, "handler": list(argv) or values["handler"]})
+    fields = given({**values, "handler": list(argv) or values["handler"]})
     if not fields:
         raise click.UsageError("say what to change, for example --cron '0 9 * * *'")
     if dry_run:
-        show(Foliot().preview(job_id, **_timing(fields)), json=json)
+        show(Foliot().preview(job_id, **timing_of(fields)), json=json)
         return
     _show(Foliot().change_job(job_id, if_version=if_version, **fields).values, json=json)
 
 
 @job.command("run")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @click.option("--payload", help="JSON instead of the job's own payload.")
 @click.option("--priority", help="Instead of the job's own.")
 @click.option("--wait", is_flag=True, help="Wait for the run's end; exit 1 unless it completed.")
@@ -263,45 +120,71 @@ def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: t
 @wants_json
 def run(job_id: str, payload: str | None, priority: str | None, wait: bool, timeout: float, json: bool) -> None:
     """Run a job now, besides its schedule."""
-    started = Foliot().run_job(job_id, **_fields({"payload": payload, "priority": priority}))
+    started = Foliot().run_job(job_id, **given({"payload": payload, "priority": priority}))
     if wait:
         try:
-            started.wait(timeout)
+            started.wait(timeout, check=False)
         except TimeoutError as error:
             raise FoliotError(str(error), f"look again with: foliot run get {started.id}") from None
+        except KeyboardInterrupt:
+            hint = f"look again with: foliot run get {started.id}, or foliot run cancel {started.id}"
+            raise FoliotError(f"no longer waiting; {started.id} goes on", hint) from None
     if json:
         as_json(started.values)
     else:
         say(f"{started.id} {started.status}" + ("" if wait else f"; watch it with: foliot run get {started.id}"))
-        if wait and started.error_message:
-            record({"error": started.error_message})
+        told = {"error": started.values.get("errorMessage"), "result": started.values.get("result")} if wait else {}
+        if said := {name: value for name, value in told.items() if value is not None}:
+            record(said)
     if wait and started.status != "completed":
         raise click.exceptions.Exit(1)
 
 
 @job.command("pause")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @wants_json
 def pause(job_id: str, json: bool) -> None:
     """Hold a job until it is resumed: nothing of it starts from holdsBy on; what runs goes on."""
-    _show(Foliot().pause_job(job_id).values, json=json)
+    paused = Foliot().pause_job(job_id).values
+    if json:
+        as_json(paused)
+    else:
+        say(f"{job_id} is paused; nothing of it starts after {instant(paused['holdsBy'])} UTC, usually at once")
+        say(f"go on with: foliot job resume {job_id}")
 
 
 @job.command("resume")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @wants_json
 def resume(job_id: str, json: bool) -> None:
     """Let a paused job go on."""
-    _show(Foliot().resume_job(job_id).values, json=json)
+    resumed = Foliot().resume_job(job_id).values
+    if json:
+        as_json(resumed)
+    else:
+        say(f"{job_id} goes on" + _next_run(resumed["nextRunAt"]))
 
 
 @job.command("delete")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @click.option("--purge", is_flag=True, help="Erase it with its history, once nothing of it goes on any more.")
+@click.option("--yes", is_flag=True, help="Do not ask before it is erased.")
 @wants_json
-def delete(job_id: str, purge: bool, json: bool) -> None:
+def delete(job_id: str, purge: bool, yes: bool, json: bool) -> None:
     """Cancel a job and its runs, those that run are asked to stop; it stays readable with its history."""
-    _show(Foliot().delete_job(job_id, purge=purge).values, json=json)
+    if purge and not yes:
+        confirm(f"erase {job_id} and its history for good?", instead="--yes does not ask")
+    deleted = Foliot().delete_job(job_id, purge=purge).values
+    if json:
+        as_json(deleted)
+    elif purge:
+        say(f"{job_id} is cancelled and erased with its history")
+    else:
+        say(f"{job_id} is cancelled; it stays readable with its history: foliot job get {job_id}")
+
+
+def _next_run(at: str | None) -> str:
+    return f", next run {instant(at)} UTC" if at else ""
 
 
 def _show(values: dict[str, Any], *, json: bool) -> None:
@@ -314,3 +197,4 @@ def _show(values: dict[str, Any], *, json: bool) -> None:
 
 
 job.add_command(occurrences)
+job.add_command(versions)

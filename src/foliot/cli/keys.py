@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from foliot.cli.naming import KEY, TENANT
 from foliot.cli.operate import with_database
 from foliot.cli.output import Column, as_json, instant, say, table, wants_json
 from foliot.domain.access import AT_THE_DATABASE, Role, Scope
@@ -67,7 +68,7 @@ def key() -> None:
 
 
 @key.command("create")
-@click.argument("tenant")
+@click.argument("tenant", type=TENANT)
 @click.option("--name", default="key", show_default=True, help="What it is for; two of a name are active at most.")
 @click.option(
     "--role",
@@ -111,7 +112,7 @@ def create_key(
 
 
 @key.command("list")
-@click.argument("tenant", required=False)
+@click.argument("tenant", required=False, type=TENANT)
 @click.option("--status", type=click.Choice(["active", "expired", "revoked"]), help="Only those.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
@@ -138,7 +139,7 @@ def list_keys(settings: Settings, tenant: str | None, status: str | None, limit:
 
 
 @key.command("revoke")
-@click.argument("key_id", metavar="KEY")
+@click.argument("key_id", metavar="KEY", type=KEY)
 @wants_json
 @click.pass_obj
 def revoke_key(settings: Settings, key_id: str, json: bool) -> None:
@@ -157,7 +158,7 @@ def revoke_key(settings: Settings, key_id: str, json: bool) -> None:
 
 
 @key.command("rotate")
-@click.argument("key_id", metavar="KEY")
+@click.argument("key_id", metavar="KEY", type=KEY)
 @click.option(
     "--overlap", default="P1D", show_default=True, metavar="DURATION", help="How long the former one goes on."
 )

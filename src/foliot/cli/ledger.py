@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.naming import job_argument
 from foliot.cli.output import Column, as_json, say, table, wants_json
 from foliot.sdk.client import Foliot
 
@@ -25,7 +26,7 @@ _GAPS = (
 
 
 @click.command("occurrences")
-@click.argument("job_id", metavar="JOB")
+@job_argument
 @click.option("--since", help="From this instant on instead of for 30 days.")
 @click.option("--until", help="Up to this instant instead of now; later ones are expected.")
 @click.option("--status", help="fired, skipped, moved, missed, due, expected or unaccounted.")

@@ -7,7 +7,9 @@ from typing import Any, Final
 import click
 
 from foliot import __version__
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot.cli.contents import list_commands
+from foliot.cli.examples import with_examples
+from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 
 COMMANDS: Final = {
@@ -17,8 +19,8 @@ COMMANDS: Final = {
     "worker": "foliot.cli.workers:worker",
     "migrate": "foliot.cli.operate:migrate",
     "doctor": "foliot.cli.operate:doctor",
-    "tenant": "foliot.cli.tenants:tenant",
-    "key": "foliot.cli.keys:key",
+    "tenant": "foliot.cli.quotas:tenant",
+    "key": "foliot.cli.quotas:key",
     "secret": "foliot.cli.secrets:secret",
     "encryption": "foliot.cli.encryption:encryption",
     "bench": "foliot.cli.bench:bench",
@@ -31,6 +33,9 @@ COMMANDS: Final = {
     "calendar": "foliot.cli.calendars:calendar",
     "queue": "foliot.cli.queues:queue",
     "audit": "foliot.cli.audit:audit",
+    "apply": "foliot.cli.apply:apply",
+    "top": "foliot.cli.top:top",
+    "completion": "foliot.cli.completion:completion",
 }
 
 
@@ -45,23 +50,26 @@ class _Lazy(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         found: click.Command = getattr(importlib.import_module(module), name)
-        return found
+        return with_examples(cmd_name, found)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except FoliotError as error:
+            from foliot.cli.failing import Failed
+
             raise Failed(error) from None
+        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+            raise  # click says it, and knows what a closed pipe is
+        except Exception as error:
+            if ctx.obj is not None and ctx.obj.log_level == "debug":
+                raise
+            from foliot.cli.failing import Failed, unexpected
 
+            raise Failed(unexpected(error)) from None
 
-class Failed(click.ClickException):
-    """What went wrong, and below it what to do next."""
-
-    def __init__(self, error: FoliotError) -> None:
-        message = f"{error.field}: {error.message}" if isinstance(error, InvalidField) else error.message
-        errors = getattr(error, "errors", [])
-        hints = [each.hint for each in errors if each.hint] or ([error.hint] if error.hint else [])
-        super().__init__("\n".join([message, *(f"  → {hint}" for hint in hints)]))
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        list_commands(self, ctx, formatter)
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

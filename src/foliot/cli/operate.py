@@ -4,17 +4,20 @@ import asyncio
 import getpass
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
+from foliot.cli.failing import NoDatabase
 from foliot.cli.output import as_json, say, wants_json
 from foliot.domain.audit import NOBODY
-from foliot.domain.errors import FoliotError
+from foliot.domain.errors import FoliotError, Unavailable
 from foliot.kit.settings import Settings
 from foliot.store.audit import DOING, Deed
 from foliot.store.database import Database
+from foliot.store.recovery import Refused
 
 
 def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]]) -> None:
@@ -25,7 +28,10 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
     async def run() -> None:
         DOING.set(_deed())
         with _explained():
-            database = await Database.open(dsn_of(settings), size=2)
+            try:
+                database = await Database.open(dsn_of(settings), size=2)
+            except (Unavailable, Refused) as error:
+                raise NoDatabase(error.message, error.hint) from None
         try:
             with _explained():
                 await Health(database).check()
@@ -42,8 +48,13 @@ def _deed() -> Deed:
         user = getpass.getuser()
     except (OSError, KeyError):
         user = str(os.getuid())
-    action = click.get_current_context().command_path.partition(" ")[2]
-    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, action)
+    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, _typed(click.get_current_context()))
+
+
+def _typed(context: click.Context) -> str:
+    """The words of the command, however `foliot` itself was called."""
+    above = "" if context.parent is None or context.parent.parent is None else _typed(context.parent) + " "
+    return f"{above}{context.info_name}"
 
 
 @contextmanager
@@ -55,7 +66,7 @@ def _explained() -> Iterator[None]:
         raise
     except Exception as error:
         what = str(error) or type(error).__name__
-        raise FoliotError(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
+        raise NoDatabase(f"the database cannot be used: {what}", "check FOLIOT_DATABASE_URL and the server") from error
 
 
 @click.command()
@@ -71,11 +82,17 @@ def migrate(settings: Settings, contract: bool, json: bool) -> None:
     from foliot.store import migrate as migrations
 
     with _explained():
-        applied = asyncio.run(migrations.migrate(dsn_of(settings), contract=contract))
+        applied = asyncio.run(migrations.migrate(dsn_of(settings), contract=contract, tell=_tell))
     if json:
         as_json({"applied": applied})
     else:
         say("\n".join(f"applied {name}" for name in applied) or "the schema is up to date")
+
+
+def _tell(name: str, number: int, count: int) -> None:
+    """Which migration is under way, for whoever watches: with a large database one may take its time."""
+    if sys.stderr.isatty():
+        click.echo(f"{number}/{count} {name} …", err=True)
 
 
 @click.command()

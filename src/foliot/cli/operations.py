@@ -1,14 +1,14 @@
 """`foliot operation …` and `foliot job backfill`: work on many runs, how far it is, calling it off."""
 
-import sys
 from time import sleep
 from typing import Any
 
 import click
 
-from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.cli.naming import JOB, job_argument, operation_argument
+from foliot.cli.output import Column, as_json, instant, progress, record, say, table, wants_json
 from foliot.sdk.client import Foliot
-from foliot.sdk.records import Operation
+from foliot.sdk.client.lasting import Operation
 
 _COLUMNS = (
     Column("operationId", "OPERATION"),
@@ -30,7 +30,7 @@ def operation() -> None:
 
 @operation.command("list")
 @click.option("--status", help="pending, running, completed, failed or cancelled.")
-@click.option("--job", metavar="JOB", help="Only those of this job.")
+@click.option("--job", metavar="JOB", type=JOB, help="Only those of this job.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_operations(json: bool, **query: Any) -> None:
@@ -51,7 +51,7 @@ def list_operations(json: bool, **query: Any) -> None:
 
 
 @operation.command("get")
-@click.argument("operation_id", metavar="OPERATION")
+@operation_argument
 @wants_json
 def get(operation_id: str, json: bool) -> None:
     """Show an operation and its progress."""
@@ -59,7 +59,7 @@ def get(operation_id: str, json: bool) -> None:
 
 
 @operation.command("cancel")
-@click.argument("operation_id", metavar="OPERATION")
+@operation_argument
 @wants_json
 def cancel(operation_id: str, json: bool) -> None:
     """Hand out nothing more and end what waits; what runs goes on."""
@@ -67,8 +67,10 @@ def cancel(operation_id: str, json: bool) -> None:
 
 
 @click.command("backfill")
-@click.argument("job_id", metavar="JOB")
-@click.option("--from", "start", required=True, metavar="INSTANT", help="First instant, as in 2026-01-01T00:00:00Z.")
+@job_argument
+@click.option(
+    "--from", "--since", "start", required=True, metavar="INSTANT", help="First instant, as in 2026-01-01T00:00:00Z."
+)
 @click.option("--until", required=True, metavar="INSTANT", help="Last instant, included; it has passed.")
 @click.option("--name", help="To know it by.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs under way at the same time; 1 if not given.")
@@ -109,11 +111,13 @@ def _watch(made: Operation) -> None:
     if made.is_over:
         return
     try:
-        with click.progressbar(length=_to_run(made), label=made.id, file=sys.stderr, show_pos=True) as bar:
+        with progress(_to_run(made), made.id) as advance:
+            shown = 0
             while not made.is_over:
                 sleep(_LOOK)
                 made.refresh()
-                bar.update(_ended(made) - bar.pos)
+                shown, before = _ended(made), shown
+                advance(shown - before)
     except KeyboardInterrupt:
         click.echo(f"\nno longer watching; {made.id} goes on", err=True)
 

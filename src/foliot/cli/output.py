@@ -1,14 +1,19 @@
 """How the command line shows things: tables for people, JSON for programs."""
 
+import os
 import re
 import shutil
+import sys
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 import msgspec
 
+from foliot.domain.errors import FoliotError
 from foliot.wire.codec import CONTROL
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -20,6 +25,19 @@ NARROWEST: Final = 12
 _GAP: Final = "  "
 _ELLIPSIS: Final = "…"
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z")
+
+
+COLOURS: Final = MappingProxyType(
+    {
+        "completed": "green", "live": "green", "fired": "green", "active": "green",
+        "running": "cyan",
+        "failed": "red", "timed_out": "red", "lost": "red", "unknown": "red", "dead": "red", "denied": "red",
+        "missed": "red", "unaccounted": "red",
+        "paused": "yellow", "blocked": "yellow", "draining": "yellow", "skipped": "yellow", "expired": "yellow",
+        "cancelled": "bright_black", "revoked": "bright_black",
+    }
+)  # fmt: skip
+"""Words of a table that say how something stands."""
 
 
 class Column(NamedTuple):
@@ -38,8 +56,28 @@ def wants_json(command: Command) -> Command:
     return click.option("--json", is_flag=True, help="Print JSON.")(command)
 
 
+@contextmanager
+def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal while long work goes on; nothing where nobody watches. Gives what moves it on."""
+    hidden = not sys.stderr.isatty()
+    with click.progressbar(length=length, label=label, show_pos=True, file=sys.stderr, hidden=hidden) as bar:
+        yield bar.update
+
+
+def confirm(question: str, *, instead: str) -> None:
+    """Ask; without a yes, and where nobody can answer, nothing is done."""
+    try:
+        is_wanted = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)  # the question still stands in the line
+        is_wanted = False
+    if not is_wanted:
+        raise FoliotError("nothing was changed: nobody said yes", instead)
+
+
 def say(text: str) -> None:
-    click.echo(text)
+    """Print; colours are for terminals, and for nobody who has set NO_COLOR."""
+    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def as_json(value: Any) -> None:
@@ -51,11 +89,23 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, empty
     if not rows:
         say(empty)
         return
+    for line in laid_out(rows, columns, terminal_width()):
+        say(line)
+
+
+def laid_out(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], room: int) -> Iterator[str]:
+    """The lines of a table that has so many columns of a terminal, in colours; the headings first."""
     cells = {column: [column.heading, *(_cell(row.get(column.field)) for row in rows)] for column in columns}
-    widths = _fit({column: max(map(_width, texts)) for column, texts in cells.items()}, _columns())
-    for line in zip(*(cells[column] for column in widths), strict=True):
-        shown = (_padded(text, width) for text, width in zip(line, widths.values(), strict=True))
-        say(_GAP.join(shown).rstrip())
+    widths = _fit({column: max(map(_width, texts)) for column, texts in cells.items()}, room)
+    for number, line in enumerate(zip(*(cells[column] for column in widths), strict=True)):
+        last = max((place for place, text in enumerate(line) if text), default=0)
+        shown = [(text, _padded(text, width)) for text, width in zip(line, widths.values(), strict=True)][: last + 1]
+        shown[-1] = (shown[-1][0], shown[-1][1].rstrip())
+        yield _GAP.join(click.style(padded, **_style(text, number)) for text, padded in shown)
+
+
+def _style(text: str, number: int) -> dict[str, Any]:
+    return {"bold": True} if number == 0 else {"fg": COLOURS.get(text)}
 
 
 def record(values: Mapping[str, Any]) -> None:
@@ -74,7 +124,7 @@ def instant(text: str) -> str:
     return f"{match[1]} {match[2]}" if match else text
 
 
-def _columns() -> int:
+def terminal_width() -> int:
     return shutil.get_terminal_size((PIPED, 24)).columns
 
 

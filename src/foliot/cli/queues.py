@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.naming import QUEUE
 from foliot.cli.output import Column, as_json, instant, say, table, wants_json
 from foliot.sdk.client import Foliot
 
@@ -40,7 +41,7 @@ def list_queues(limit: int, json: bool) -> None:
 
 
 @queue.command("pause")
-@click.argument("name", metavar="QUEUE")
+@click.argument("name", metavar="QUEUE", type=QUEUE)
 @wants_json
 def pause(name: str, json: bool) -> None:
     """Have no worker take or start anything of QUEUE until it is resumed; what runs goes on."""
@@ -53,7 +54,7 @@ def pause(name: str, json: bool) -> None:
 
 
 @queue.command("resume")
-@click.argument("name", metavar="QUEUE")
+@click.argument("name", metavar="QUEUE", type=QUEUE)
 @wants_json
 def resume(name: str, json: bool) -> None:
     """Let workers take QUEUE again."""
@@ -65,7 +66,7 @@ def resume(name: str, json: bool) -> None:
 
 
 def _shown(values: dict[str, Any]) -> dict[str, Any]:
-    age = values["oldestAgeSeconds"]
+    age = values["oldestAgeSeconds"] if values["ready"] else None
     return {
         "standing": "paused" if values["pausedAt"] else "open",
         "age": "-" if age is None else f"{age:.0f}s",

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from foliot.cli.compose import CannotStart, dsn_of, master_of, open_database, open_vault
+from foliot.cli.failing import NoDatabase
 from foliot.kit.settings import Access, Settings
 from foliot.sdk import protocol
 from foliot.store.database import Line
@@ -74,7 +75,7 @@ async def open_carrier(settings: Settings, reach: Reach, about: About, stop: asy
 def _dsn(settings: Settings) -> str:
     try:
         return dsn_of(settings)
-    except CannotStart as error:
+    except NoDatabase as error:
         hint = (
             "set FOLIOT_DATABASE_URL, or FOLIOT_URL and FOLIOT_KEY to work through the gateway, "
             "or start `foliot up` in this folder"

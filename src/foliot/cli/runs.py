@@ -4,8 +4,11 @@ from typing import Any
 
 import click
 
+from foliot.cli.explain import explain_run
 from foliot.cli.graphs import graph
+from foliot.cli.naming import JOB, run_argument
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
+from foliot.cli.past import transitions
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -34,11 +37,17 @@ def run() -> None:
 
 
 run.add_command(graph)
+run.add_command(transitions)
+run.add_command(explain_run)
 
 
 @run.command("list")
 @click.option("--status", help="pending, running, completed, failed, cancelled, skipped or missed.")
-@click.option("--job", metavar="JOB", help="Only runs of this job.")
+@click.option("--state", help="Finer: scheduled, ready, blocked, running, succeeded, dead, discarded, …")
+@click.option("--job", metavar="JOB", type=JOB, help="Only runs of this job.")
+@click.option("--text", help="Only with this text in handler, address or error.")
+@click.option("--since", metavar="INSTANT", help="Only runs accepted at or after this instant.")
+@click.option("--until", metavar="INSTANT", help="Only runs accepted before this instant.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def list_runs(json: bool, **query: Any) -> None:
@@ -55,7 +64,7 @@ def list_runs(json: bool, **query: Any) -> None:
 
 
 @run.command("get")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def get(run_id: str, json: bool) -> None:
     """Show a run and its attempts."""
@@ -87,7 +96,7 @@ def _progress(said: dict[str, Any] | None) -> str | None:
 
 
 @run.command("retry")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def retry(run_id: str, json: bool) -> None:
     """Let a run that has used its attempts go on."""
@@ -99,7 +108,7 @@ def retry(run_id: str, json: bool) -> None:
 
 
 @run.command("cancel")
-@click.argument("run_id", metavar="RUN")
+@run_argument
 @wants_json
 def cancel(run_id: str, json: bool) -> None:
     """End a run: at once if it waits, soon if a worker has it. It is not tried again."""
@@ -107,6 +116,6 @@ def cancel(run_id: str, json: bool) -> None:
     if json:
         as_json(found.values)
     elif found.stops_by:
-        say(f"{found.id} {found.status}: asked to stop, over by {instant(found.stops_by)} UTC at the latest")
+        say(f"{found.id} {found.status}: asked to stop, over by {instant(found.values['stopsBy'])} UTC at the latest")
     else:
         say(f"{found.id} {found.status}" + ("" if found.status == "cancelled" else ": it was over before"))

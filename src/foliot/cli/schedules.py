@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from foliot.cli.naming import CALENDAR, JOB
 from foliot.cli.output import Column, as_json, table, wants_json
 from foliot.sdk.client import Foliot
 from foliot.sdk.records import Fires
@@ -28,7 +29,7 @@ def schedule() -> None:
 @click.option("--rrule", help='RFC 5545, for example "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9".')
 @click.option("--when", help='In plain words, for example "every weekday at 9:00".')
 @click.option("--at", "schedule_at", help="No fire before this instant; the anchor of --every.")
-@click.option("--calendar", help="Only when this calendar allows.")
+@click.option("--calendar", type=CALENDAR, help="Only when this calendar allows.")
 @click.option(
     "--calendar-rule",
     type=click.Choice(["skip", "next", "previous", "nearest"]),
@@ -36,7 +37,7 @@ def schedule() -> None:
 )
 @click.option("--ends-at", help="No fire after this instant.")
 @click.option("--max-runs", type=click.IntRange(1, 1_000_000_000), help="No more fires than this.")
-@click.option("--job", help="Compare with this job's present schedule: what would an edit change?")
+@click.option("--job", metavar="JOB", type=JOB, help="Compare with this job's present schedule: what would change?")
 @click.option("--key", help="Key of the job, which an H of --cron is hashed from.")
 @click.option("--name", help="Name of the job; an H is hashed from it if there is no key.")
 @click.option("--after", help="Fires after this instant instead of from now on.")

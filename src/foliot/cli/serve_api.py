@@ -6,7 +6,7 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket, open_vault
+from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket, open_vault, rate_of
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
@@ -14,12 +14,14 @@ from foliot.kit.settings import Settings
 from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
 from foliot.services.encryption import Encryption
+from foliot.services.explain import Explainer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
@@ -29,10 +31,12 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.store.hints import Listener
 from foliot.store.specs import SpecBook
 
@@ -53,6 +57,8 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         operations = Operations(own, hints.give)
         gateway = Gateway(database, hints.give, vault=vault)
         tenants, trail = Tenants(database), AuditTrail(database, own)
+        pacing = Pacing(database, rate_of(settings))
+        backlog = Backlog(database, system=settings.backlog, tenant=settings.tenant_backlog)
         services = Services(
             Control(own, specs, hints.give, vault),
             Insights(own, vault),
@@ -71,6 +77,10 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             Keys(database),
             trail,
             Paging(database),
+            Explainer(own, vault),
+            TermsKeeper(database),
+            pacing,
+            backlog,
             Secrets(own, vault),
             Encryption(database, vault),
             egress=egress_of(settings),
@@ -78,8 +88,8 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
-        going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), listening, _dismiss(gateway, stop))
-        async with background(*going):
+        going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), pacing.run(), backlog.run())
+        async with background(*going, listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)
 
 

@@ -23,7 +23,8 @@ from foliot.domain.scaling import Bounds
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
-from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Worker
+from foliot.sdk import ApiError, AsyncFoliot, NotConfigured, Unavailable, Unreachable, Worker
+from foliot.sdk.aio.declaring import declare, retire
 from foliot.sdk.apps import reference_of
 from foliot.store.fleet import About
 from foliot.store.specs import StoredSpec
@@ -38,6 +39,10 @@ from foliot.worker.web import http_executor, open_session
 log = structlog.get_logger("worker")
 
 BY_ENVIRONMENT: Final = Reach()
+LOOK_AGAIN: Final = timedelta(minutes=1)
+"""Between looks at schedules that only workers of an earlier version serve."""
+
+_DONE: Final = {"warn": "nothing: `foliot job delete` ends it", "pause": "paused", "cancel": "cancelled"}
 
 
 def serve_worker(
@@ -127,18 +132,32 @@ async def _alone(app: Worker, nursery: Nursery, desk: WorkerDesk) -> Alone | Non
 
 async def _declare(app: Worker, stop: asyncio.Event, url: str | None = None) -> None:
     """Tell Foliot of the schedules that an application's functions declare; patiently, the API may come later."""
-    scheduled = [task for task in app.tasks.values() if task.is_scheduled]
-    while scheduled and not stop.is_set():
+    if app.name is None and not any(task.is_scheduled for task in app.tasks.values()):
+        return
+    while not stop.is_set():
         try:
-            async with AsyncFoliot(url) as client:
-                for task in scheduled:
-                    job = await client.put_job(task.key, task.name, task.name, **task.fields)
-                    log.info("declared", job=job.id, function=task.name, next_run=job.next_run_at)
+            async with AsyncFoliot(url, max_retries=0) as client:
+                for job in await declare(client, app):
+                    log.info("declared", job=job.id, function=job.name, next_run=job.values["nextRunAt"])
+                await _retire(client, app, stop)
         except NotConfigured as error:
             log.warning("the schedules of functions cannot be declared", error=str(error))
+        except (Unreachable, Unavailable):
+            await any_of(stop, within=timedelta(seconds=1))
+            continue
         except ApiError as error:
-            if error.status in {0, 503}:
-                await any_of(stop, within=timedelta(seconds=1))
-                continue
             log.error("the schedule of a function was refused", error=str(error))  # noqa: TRY400 - it says all
         return
+
+
+async def _retire(client: AsyncFoliot, app: Worker, stop: asyncio.Event) -> None:
+    """See to what earlier versions have declared, when the last worker of them has left."""
+    told: set[str] = set()
+    while not stop.is_set():
+        gone, waiting = await retire(client, app)
+        for job in (job for job in gone if job.id not in told):
+            told.add(job.id)
+            log.warning("no function declares this schedule any more", job=job.id, key=job.key, done=_DONE[app.retired])
+        if not waiting:
+            return
+        await any_of(stop, within=LOOK_AGAIN)

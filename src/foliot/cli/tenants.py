@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from foliot.cli.keys import may_serve, show_new, through
+from foliot.cli.naming import TENANT
 from foliot.cli.operate import with_database
 from foliot.cli.output import Column, as_json, say, table, wants_json
 from foliot.domain.access import AT_THE_DATABASE, NewKey, Role
@@ -78,7 +79,7 @@ def list_tenants(settings: Settings, limit: int, json: bool) -> None:
 
 
 @tenant.command("weight")
-@click.argument("name")
+@click.argument("name", type=TENANT)
 @click.argument("weight", type=click.IntRange(1, 1000), required=False)
 @wants_json
 @click.pass_obj
@@ -103,7 +104,7 @@ def weigh_tenant(settings: Settings, name: str, weight: int | None, json: bool) 
 
 
 @tenant.command("limit")
-@click.argument("name")
+@click.argument("name", type=TENANT)
 @click.argument("limit", type=click.IntRange(1, HIGHEST), required=False)
 @click.option("--off", is_flag=True, help="Take the limit away.")
 @wants_json

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from foliot.cli import processes
+from foliot.cli.naming import WORKER
 from foliot.cli.output import Column, as_json, record, say, table, wants_json
 from foliot.sdk.client import Foliot
 
@@ -65,7 +66,7 @@ def list_workers(json: bool, **query: Any) -> None:
 
 
 @worker.command("drain")
-@click.argument("worker_id", metavar="WORKER")
+@click.argument("worker_id", metavar="WORKER", type=WORKER)
 @wants_json
 def drain(worker_id: str, json: bool) -> None:
     """Have a worker claim nothing more, finish what it runs, and leave; its supervisor does not start it again."""

@@ -4,39 +4,97 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from foliot.domain.errors import FenceLost
+    from foliot.domain.errors import FenceLost, FoliotError, InvalidField
     from foliot.sdk.aio import AsyncFoliot
+    from foliot.sdk.aio.lasting import AsyncOperation, AsyncRun
+    from foliot.sdk.aio.pages import AsyncItems
     from foliot.sdk.client import Foliot
+    from foliot.sdk.client.lasting import Operation, Run
+    from foliot.sdk.client.pages import Items
     from foliot.sdk.context import Context, Permanent, Snooze
-    from foliot.sdk.protocol import ApiError, NotConfigured
-    from foliot.sdk.records import AsyncOperation, AsyncRun, Items, Job, Operation, Run
+    from foliot.sdk.errors import (
+        ApiError,
+        Conflict,
+        Forbidden,
+        InvalidRequest,
+        NotConfigured,
+        NotFound,
+        RunFailed,
+        TooManyRequests,
+        Unauthorised,
+        Unavailable,
+        Unreachable,
+    )
+    from foliot.sdk.records import Job
     from foliot.sdk.worker import Worker
 
 __all__ = [
     "ApiError",
     "AsyncFoliot",
+    "AsyncItems",
     "AsyncOperation",
     "AsyncRun",
+    "Conflict",
     "Context",
     "FenceLost",
     "Foliot",
+    "FoliotError",
+    "Forbidden",
+    "InvalidField",
+    "InvalidRequest",
     "Items",
     "Job",
     "NotConfigured",
+    "NotFound",
     "Operation",
     "Permanent",
     "Run",
+    "RunFailed",
     "Snooze",
+    "TooManyRequests",
+    "Unauthorised",
+    "Unavailable",
+    "Unreachable",
     "Worker",
 ]
 
 _PLACES: Final = {
-    "domain.errors": ("FenceLost",),
+    "domain.errors": (
+        "FenceLost",
+        "FoliotError",
+        "InvalidField",
+    ),
     "sdk.aio": ("AsyncFoliot",),
+    "sdk.aio.lasting": (
+        "AsyncOperation",
+        "AsyncRun",
+    ),
+    "sdk.aio.pages": ("AsyncItems",),
     "sdk.client": ("Foliot",),
-    "sdk.context": ("Context", "Permanent", "Snooze"),
-    "sdk.protocol": ("ApiError", "NotConfigured"),
-    "sdk.records": ("AsyncOperation", "AsyncRun", "Items", "Job", "Operation", "Run"),
+    "sdk.client.lasting": (
+        "Operation",
+        "Run",
+    ),
+    "sdk.client.pages": ("Items",),
+    "sdk.context": (
+        "Context",
+        "Permanent",
+        "Snooze",
+    ),
+    "sdk.errors": (
+        "ApiError",
+        "Conflict",
+        "Forbidden",
+        "InvalidRequest",
+        "NotConfigured",
+        "NotFound",
+        "RunFailed",
+        "TooManyRequests",
+        "Unauthorised",
+        "Unavailable",
+        "Unreachable",
+    ),
+    "sdk.records": ("Job",),
     "sdk.worker": ("Worker",),
 }
 _PLACE_OF: Final = {name: place for place, names in _PLACES.items() for name in names}

@@ -9,24 +9,24 @@ import msgspec
 from foliot.domain.duration import format_duration
 from foliot.domain.errorclass import classes_of
 from foliot.domain.errors import InvalidField
+from foliot.sdk.fields import Duration, Handler, Moment
 from foliot.sdk.protocol import Request, camel, path
 from foliot.sdk.records import Job
 from foliot.wire.codec import rfc3339
 
-Delay = str | float | timedelta | None
-Handler = str | dict[str, Any] | list[str] | tuple[str, ...]
-"""A web address, a function's name, a list of words (a command), or an object as the API takes it."""
-Moment = datetime | str
+Delay = Duration | None
+Rate = dict[str, Any] | tuple[float, int] | None
+"""How fast somebody may call: `(per second, burst)`, an object as the API takes it, or None for no limit."""
 
 
 def submit(
-    handler: Handler, payload: Any, delay: Delay, at: datetime | None, key: str | None, policy: dict[str, Any]
+    handler: Handler, payload: Any, delay: Delay, at: datetime | None, key: str | None, policy: Mapping[str, Any]
 ) -> Request:
     body = _body({"handler": handler, "payload": payload, **_start(delay, at), **_limited(policy)})
     return Request("POST", path("runs"), body, key)
 
 
-def create_job(name: str, handler: Handler, key: str | None, fields: dict[str, Any]) -> Request:
+def create_job(name: str, handler: Handler, key: str | None, fields: Mapping[str, Any]) -> Request:
     return Request("POST", path("jobs"), _body({"name": name, "handler": handler, **_limited(fields)}), key)
 
 
@@ -36,11 +36,12 @@ def create_jobs(jobs: Iterable[Mapping[str, Any]], key: str | None) -> Request:
     )
 
 
-def put_job(key: str, name: str, handler: Handler, fields: dict[str, Any]) -> Request:
-    return Request("PUT", path("jobs", "by-key", key), _body({"name": name, "handler": handler, **_limited(fields)}))
+def put_job(key: str, name: str, handler: Handler, fields: Mapping[str, Any], version: int | None = None) -> Request:
+    body = _body({"name": name, "handler": handler, **_limited(fields)})
+    return Request("PUT", path("jobs", "by-key", key), body, version=version)
 
 
-def change_job(job: str, fields: dict[str, Any], version: int | None = None) -> Request:
+def change_job(job: str, fields: Mapping[str, Any], version: int | None = None) -> Request:
     """Here None is sent: it takes a field away."""
     changes = {camel(name): _plain(name, value) for name, value in _limited(fields).items()}
     return Request("PATCH", path("jobs", job), _encode(changes), version=version)
@@ -50,7 +51,7 @@ def delete_job(job: str, version: int | None, *, purge: bool) -> Request:
     return Request("DELETE", path("jobs", job, purge="true" if purge else None), version=version)
 
 
-def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: dict[str, Any]) -> Request:
+def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: Mapping[str, Any]) -> Request:
     """A payload of None is sent: the run gets null instead of the job's own payload."""
     start = {name: value for name, value in _start(delay, at).items() if value is not None}
     body = _encode({camel(name): value for name, value in {**start, **fields}.items()})
@@ -61,7 +62,7 @@ def operate(job: str, verb: str) -> Request:
     return Request("POST", path("jobs", job, verb=f":{verb}"))
 
 
-def backfill(job: str, start: Moment, until: Moment, key: str | None, fields: dict[str, Any]) -> Request:
+def backfill(job: str, start: Moment, until: Moment, key: str | None, fields: Mapping[str, Any]) -> Request:
     range_ = {"from": _instant("start", start), "until": _instant("until", until)}
     return Request("POST", path("jobs", job, verb=":backfill"), _body({**range_, **fields}), key)
 
@@ -86,11 +87,13 @@ def create_tenant(name: str, first_key: dict[str, Any]) -> Request:
     return Request("POST", path("tenants"), _body({"name": name, **first_key}))
 
 
-def create_key(name: str, fields: dict[str, Any]) -> Request:
+def create_key(name: str, fields: Mapping[str, Any]) -> Request:
+    if "rate_limit" in fields:
+        fields = {**fields, "rate_limit": _paced(fields["rate_limit"])}
     return Request("POST", path("keys"), _body({"name": name, **fields}))
 
 
-def rotate_key(key: str, fields: dict[str, Any]) -> Request:
+def rotate_key(key: str, fields: Mapping[str, Any]) -> Request:
     return Request("POST", path("keys", key, verb=":rotate"), _body(fields))
 
 
@@ -116,6 +119,25 @@ def rotate_encryption(tenant: str | None) -> Request:
 
 def limit_tenant(tenant: str, concurrency: int | None) -> Request:
     return Request("PATCH", path("tenants", tenant), _encode({"limits": {"concurrency": concurrency}}))
+
+
+def change_tenant(tenant: str, weight: int | None, limits: dict[str, Any], quotas: dict[str, Any]) -> Request:
+    """Here None is sent: it takes a limit or a quota away."""
+    body: dict[str, Any] = {} if weight is None else {"weight": weight}
+    if limits:
+        body["limits"] = {camel(name): _paced(value) for name, value in limits.items()}
+    if quotas:
+        body["quotas"] = quotas
+    return Request("PATCH", path("tenants", tenant), _encode(body))
+
+
+def limit_key(key: str, rate_limit: Rate) -> Request:
+    return Request("POST", path("keys", key, verb=":limit"), _encode({"rateLimit": _paced(rate_limit)}))
+
+
+def _paced(limit: Any) -> Any:
+    """A rate with a burst of its own is written as (per second, burst)."""
+    return {"perSecond": limit[0], "burst": limit[1]} if isinstance(limit, tuple) else limit
 
 
 def retry_run(run: str) -> Request:
@@ -151,7 +173,7 @@ def span(query: dict[str, Any]) -> dict[str, Any]:
     return {name: rfc3339(value) if isinstance(value, datetime) else value for name, value in query.items()}
 
 
-def put_calendar(name: str, fields: dict[str, Any]) -> Request:
+def put_calendar(name: str, fields: Mapping[str, Any]) -> Request:
     return Request("PUT", path("calendars", name), _body(fields))
 
 

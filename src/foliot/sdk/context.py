@@ -16,7 +16,6 @@ from foliot.domain.duration import parse_duration
 from foliot.domain.errors import Conflict, InvalidField
 from foliot.domain.ids import encode
 from foliot.domain.report import pack_checkpoint, progress_of
-from foliot.kit.clock import wall
 from foliot.sdk.desk import NOBODY, Desk
 
 SHORTEST_SNOOZE: Final = timedelta(seconds=1)
@@ -136,7 +135,7 @@ class Context:
 
     @property
     def time_left(self) -> timedelta:
-        return max(self.deadline - wall(), timedelta())
+        return max(self.deadline - self._desk.now(), timedelta())
 
     @property
     def cancelled(self) -> bool:

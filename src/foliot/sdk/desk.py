@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from foliot.domain.report import Progress
+from foliot.kit.clock import wall
 
 T = TypeVar("T")
 
@@ -30,6 +31,10 @@ class Desk:
     def leaves_by(self) -> datetime | None:
         """When it stops what still runs; none if it leaves when nothing does."""
         return None
+
+    def now(self) -> datetime:
+        """What the clock shows by which attempts are stopped."""
+        return wall()
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
         """Have `watcher` called when the worker begins to drain, until what this returns is called."""

@@ -1,31 +1,22 @@
 """How requests and answers look, whichever client carries them."""
 
 import os
+import platform
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from foliot.domain.errors import FoliotError, InvalidField
+from foliot import __version__
+from foliot.domain.errors import InvalidField
 from foliot.kit.settings import Access, find_access
+from foliot.sdk.errors import NotConfigured, error_of, strange
 from foliot.wire.codec import IDEMPOTENCY_KEY
-from foliot.wire.views import FieldError, Problem
+from foliot.wire.views import Problem
 
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
-
-
-class NotConfigured(FoliotError):  # noqa: N818 - reads aloud
-    """The client does not know where Foliot is."""
-
-
-class ApiError(FoliotError):
-    """Foliot refused a call, or could not be reached (status 0)."""
-
-    def __init__(self, status: int, message: str, hint: str = "", errors: list[FieldError] | None = None) -> None:
-        super().__init__(message, hint)
-        self.status = status
-        self.errors = errors or []
+USER_AGENT: Final = f"foliot/{__version__} Python/{platform.python_version()}"
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -33,11 +24,21 @@ class Request(msgspec.Struct, frozen=True):
     path: str
     body: bytes | None = None
     key: str | None = None
+    """The idempotency key: the same for every time that it is sent."""
     version: int | None = None
     """Of what is to be changed: refused (412) if it is at another one."""
 
+    @property
+    def is_change(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def once(self) -> bool:
+        """Whether sending it twice would tell another story: what was changed is at another version afterwards."""
+        return self.version is not None
+
     def headers(self, access: Access) -> dict[str, str]:
-        headers = {"Authorization": f"Bearer {access.key}", "Accept": "application/json"}
+        headers = {"Authorization": f"Bearer {access.key}", "Accept": "application/json", "User-Agent": USER_AGENT}
         if self.body is not None:
             headers["Content-Type"] = "application/json"
         if self.key is not None:
@@ -45,6 +46,13 @@ class Request(msgspec.Struct, frozen=True):
         if self.version is not None:
             headers["If-Match"] = f'"{self.version:d}"'
         return headers
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    retry_after: float | None = None
+    """Seconds."""
 
 
 def check_key(key: str) -> str:
@@ -71,26 +79,25 @@ def access_or_fail(url: str | None, key: str | None) -> Access:
     return Access(found.url.strip(), found.key.strip())
 
 
-def unreachable(access: Access, error: Any) -> ApiError:
-    error = getattr(error, "reason", None) or getattr(error, "os_error", None) or error  # what the libraries wrap
-    timed_out = "no answer in time" if isinstance(error, TimeoutError) else ""
-    reason = timed_out or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return ApiError(0, f"{access.url} cannot be reached: {reason}", "is `foliot up` running?")
+def seconds_of(retry_after: str | None) -> float | None:
+    """What a Retry-After header says. A date is left to our own patience: clocks differ."""
+    text = (retry_after or "").strip()
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def unpack(status: int, body: bytes) -> Any:
-    """The value of an answer, or ApiError with what the API said."""
+def unpack(answer: Answer) -> Any:
+    """The value of an answer, or an ApiError with what the API said."""
+    status, body, retry_after = answer
     if 200 <= status < 300:
         try:
             return msgspec.json.decode(body) if body else None
         except msgspec.DecodeError:
-            hint = "is FOLIOT_URL the address of Foliot?"
-            raise ApiError(status, f"answered what is not JSON: {body[:200].decode(errors='replace')}", hint) from None
+            raise strange(status, body) from None
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.MsgspecError:
-        raise ApiError(status, f"answered {status}: {body[:200].decode(errors='replace')}") from None
-    raise ApiError(status, problem.detail, problem.hint, problem.errors)
+        raise strange(status, body, retry_after) from None
+    raise error_of(status, problem, retry_after)
 
 
 def camel(name: str) -> str:

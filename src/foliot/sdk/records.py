@@ -1,19 +1,24 @@
-"""Answers of the API as objects: fields as attributes in Python's spelling."""
+"""Answers of the API as objects: fields as attributes in Python's spelling, instants as datetimes."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Final, Self, TypeVar
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar, Final, Self, get_args, get_type_hints
 
 from foliot.sdk.protocol import camel
 
 _OVER: Final = frozenset({"completed", "failed", "cancelled", "skipped", "missed"})
 _SHOWN: Final = ("operationId", "jobId", "runId", "name", "status")
-Item = TypeVar("Item")
 
 
 class Record:
-    """What was answered, as it stood then; the whole of it is in `values`."""
+    """What was answered, as it stood then; the whole of it, as it came, is in `values`."""
+
+    _INSTANTS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are declared to be instants."""
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls)
+        cls._INSTANTS = frozenset(name for name, hint in hints.items() if datetime in (hint, *get_args(hint)))
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
@@ -22,9 +27,10 @@ class Record:
         # Asked of `__dict__`, because copy and pickle look for attributes before there are any.
         values = self.__dict__.get("values", {})
         try:
-            return values[camel(name)]
+            value = values[camel(name)]
         except KeyError:
             raise AttributeError(f"{type(self).__name__} has no field {name!r}") from None
+        return datetime.fromisoformat(value) if name in self._INSTANTS and value is not None else value
 
     def __repr__(self) -> str:
         shown = {name: self.values[name] for name in _SHOWN if name in self.values}
@@ -33,6 +39,27 @@ class Record:
 
 class Job(Record):
     """A job as it stood when it was read."""
+
+    job_id: str
+    tenant: str
+    name: str
+    key: str | None
+    status: str
+    schedule_type: str
+    handler: dict[str, Any]
+    payload: Any
+    next_run_at: datetime | None
+    priority: str
+    queue: str
+    labels: dict[str, str]
+    max_retries: int
+    timeout_seconds: float
+    delivery: str
+    overlap: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    last_run: dict[str, Any] | None
 
     @property
     def id(self) -> str:
@@ -48,67 +75,49 @@ class Calendar(Record):
         return cls({**answer["calendar"], "events": answer["events"], "unread": answer["unread"]})
 
 
-class _Lasting(Record):
+class LastingRecord(Record):
     """What goes on for a while, and ends."""
 
-    _NAME = ""
+    status: str
 
     @property
     def id(self) -> str:
-        return str(self.values[self._NAME])
+        raise NotImplementedError
 
     @property
     def is_over(self) -> bool:
         return self.values.get("status") in _OVER
 
-    def _too_long(self, timeout: float) -> TimeoutError:
-        return TimeoutError(f"{self.id} is still {self.status} after {timeout:g} s")
 
+class RunRecord(LastingRecord):
+    """A run as it stood when it was read. Of one that was only just handed in, `id` and `status` are known."""
 
-class _Watched(_Lasting):
-    def __init__(self, values: dict[str, Any], read: Callable[[str], dict[str, Any]]) -> None:
-        super().__init__(values)
-        self._read = read
+    run_id: str
+    job_id: str | None
+    status: str
+    state: str
+    handler: str
+    queue: str
+    priority: str
+    delivery: str
+    scheduled_at: datetime
+    due_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempts: int
+    error_message: str | None
+    error_class: str | None
+    worker_id: str | None
+    waiting_for: str | None
+    cancel_requested_at: datetime | None
+    stops_by: datetime | None
+    progress: dict[str, Any] | None
+    payload: Any
 
-    def refresh(self) -> Self:
-        self.values = self._read(self.id)
-        return self
-
-    def wait(self, timeout: float = 300) -> Self:
-        """Wait for its end, up to `timeout` seconds, then TimeoutError."""
-        end = time.monotonic() + timeout
-        for pause in _pauses():
-            if self.refresh().is_over:
-                return self
-            if time.monotonic() + pause > end:
-                break
-            time.sleep(pause)
-        raise self._too_long(timeout)
-
-
-class _AsyncWatched(_Lasting):
-    def __init__(self, values: dict[str, Any], read: Callable[[str], Awaitable[dict[str, Any]]]) -> None:
-        super().__init__(values)
-        self._read = read
-
-    async def refresh(self) -> Self:
-        self.values = await self._read(self.id)
-        return self
-
-    async def wait(self, timeout: float = 300) -> Self:  # noqa: ASYNC109 - the same word as in _Watched
-        """Wait for its end, up to `timeout` seconds, then TimeoutError."""
-        end = time.monotonic() + timeout
-        for pause in _pauses():
-            if (await self.refresh()).is_over:
-                return self
-            if time.monotonic() + pause > end:
-                break
-            await asyncio.sleep(pause)
-        raise self._too_long(timeout)
-
-
-class _Run(_Lasting):
-    _NAME = "runId"
+    @property
+    def id(self) -> str:
+        return str(self.values["runId"])
 
     @property
     def result(self) -> Any:
@@ -116,65 +125,30 @@ class _Run(_Lasting):
         return self.values.get("result")
 
 
-class Run(_Run, _Watched):
-    """A run as it stood when it was read; `wait` and `refresh` read it again."""
+class OperationRecord(LastingRecord):
+    """A back-fill, replay or discard as it stood when it was read."""
 
-    def __init__(
-        self,
-        values: dict[str, Any],
-        read: Callable[[str], dict[str, Any]],
-        cancel: Callable[[str], dict[str, Any]],
-    ) -> None:
-        super().__init__(values, read)
-        self._cancel = cancel
+    operation_id: str | None
+    kind: str
+    name: str
+    job_id: str | None
+    status: str
+    arguments: dict[str, Any]
+    progress: dict[str, int]
+    message: str | None
+    created_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    estimated_end_at: datetime | None
 
-    def cancel(self) -> Self:
-        """Have it end: at once if it waits, by `stops_by` if a worker has it; `status` says how it stands."""
-        self.values = self._cancel(self.id)
-        return self
-
-
-class AsyncRun(_Run, _AsyncWatched):
-    """A run as it stood when it was read; `await` its `wait` and `refresh` to read it again."""
-
-    def __init__(
-        self,
-        values: dict[str, Any],
-        read: Callable[[str], Awaitable[dict[str, Any]]],
-        cancel: Callable[[str], Awaitable[dict[str, Any]]],
-    ) -> None:
-        super().__init__(values, read)
-        self._cancel = cancel
-
-    async def cancel(self) -> Self:
-        """Have it end: at once if it waits, by `stops_by` if a worker has it; `status` says how it stands."""
-        self.values = await self._cancel(self.id)
-        return self
-
-
-class _Operation(_Lasting):
-    _NAME = "operationId"
+    @property
+    def id(self) -> str:
+        return str(self.values["operationId"])
 
     @property
     def is_over(self) -> bool:
         """A cancelled one is over when the last of its runs has ended; a dry run always is."""
         return self.values["finishedAt"] is not None or self.values["operationId"] is None
-
-
-class Operation(_Operation, _Watched):
-    """A back-fill, replay or discard as it stood when it was read; `wait` and `refresh` read it again."""
-
-
-class AsyncOperation(_Operation, _AsyncWatched):
-    """A back-fill, replay or discard as it stood when it was read; `await` its `wait` and `refresh` to read again."""
-
-
-class Items(list[Item]):
-    """One page of a list; pass `next_cursor`, if there is one, as `cursor` to get the next."""
-
-    def __init__(self, items: Iterable[Item], next_cursor: str | None) -> None:
-        super().__init__(items)
-        self.next_cursor = next_cursor
 
 
 class Fires(list[dict[str, Any]]):
@@ -183,11 +157,3 @@ class Fires(list[dict[str, Any]]):
     def __init__(self, items: Iterable[dict[str, Any]], zone_data: str) -> None:
         super().__init__(items)
         self.zone_data = zone_data
-
-
-def _pauses() -> Iterator[float]:
-    """Between looks: short at first, for what takes a moment; a second at most."""
-    pause = 0.02
-    while True:
-        yield pause
-        pause = min(pause * 1.5, 1.0)

@@ -15,7 +15,8 @@ import msgspec
 
 from foliot.domain.errors import InvalidField
 from foliot.kit.settings import Access
-from foliot.sdk.protocol import NotConfigured, Request, check_key
+from foliot.sdk.errors import NotConfigured
+from foliot.sdk.protocol import Request, check_key
 from foliot.wire.codec import fingerprint, rfc3339
 from foliot.wire.jobs import payload_of
 from foliot.wire.runs import RunBody, spec_and_target, start_of

@@ -4,7 +4,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, get_args, overload
 
 import msgspec
 import structlog
@@ -13,10 +13,16 @@ from foliot.domain.errors import FoliotError, InvalidField
 from foliot.domain.fairness import weigh
 from foliot.domain.spec import FUNCTION_NAME
 from foliot.sdk.calls import put_job
+from foliot.sdk.fields import JobFields
 from foliot.wire.calendars import UnknownCalendars
 from foliot.wire.jobs import JobBody, draft_of
 
+if TYPE_CHECKING:
+    from foliot.sdk.client import Foliot
+    from foliot.sdk.records import Job
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+Retired = Literal["warn", "pause", "cancel"]
 
 log = structlog.get_logger("worker")
 
@@ -54,6 +60,9 @@ class Worker:
     `queues` are names, or names with weights: of `{"fast": 3, "bulk": 1}` the first gets three runs for each one of the
     second while both have work, and an empty one leaves its share to the others. `concurrency` counts handlers at once
     in each process; `processes` is a number, "auto" for one per core, or a range such as "1..8".
+
+    A worker with a `name` knows again which schedules it has declared: of those that its functions do not declare any
+    more, and that no live worker serves, it warns; with `retired="pause"` or `"cancel"` it does that instead.
     """
 
     may_serve: ClassVar[bool] = True
@@ -62,16 +71,48 @@ class Worker:
     def __init__(
         self,
         *,
+        name: str | None = None,
         queues: Mapping[str, int] | Iterable[str] = ("default",),
         concurrency: int = 100,
         processes: int | str = 1,
+        retired: Retired = "warn",
     ) -> None:
+        if name is not None and not FUNCTION_NAME.fullmatch(name):
+            raise InvalidField("name", f"{name!r} cannot name a worker", "letters, digits, '.', '_' and '-'")
+        if retired not in get_args(Retired):
+            raise InvalidField("retired", f"there is no {retired!r}", f"one of {', '.join(get_args(Retired))}")
+        if retired != "warn" and name is None:
+            raise InvalidField("retired", "needs a name", "pass name= too: by it the worker knows its own jobs again")
+        self.name = name
         self.queues = weigh(queues)
         self.concurrency = concurrency
         self.processes = processes
+        self.retired = retired
         self.tasks: dict[str, Task] = {}
         self.reference: str | None = None
         """`module:worker`, by which another process finds it; set by whoever loaded it by that name."""
+
+    @overload
+    def task(
+        self,
+        function: Function,
+        *,
+        name: str | None = None,
+        cron: str | None = None,
+        isolation: Literal["process"] | None = None,
+        **fields: Unpack[JobFields],
+    ) -> Function: ...
+
+    @overload
+    def task(
+        self,
+        function: None = None,
+        *,
+        name: str | None = None,
+        cron: str | None = None,
+        isolation: Literal["process"] | None = None,
+        **fields: Unpack[JobFields],
+    ) -> Callable[[Function], Function]: ...
 
     def task(
         self,
@@ -79,11 +120,8 @@ class Worker:
         *,
         name: str | None = None,
         cron: str | None = None,
-        every: Any = None,
-        rrule: str | None = None,
-        when: str | None = None,
         isolation: Literal["process"] | None = None,
-        **fields: Any,
+        **fields: Unpack[JobFields],
     ) -> Any:
         """Register a function `(ctx, payload)`. With `cron`, `every`, `rrule` or `when` it also gets a job.
 
@@ -104,14 +142,23 @@ class Worker:
                 hint = 'use isolation="process", or leave it out'
                 raise InvalidField("isolation", f"there is no {isolation!r}", hint)
             _check_signature(chosen, function)
-            schedule = {"cron_expression": cron, "every": every, "rrule": rrule, "when": when, **fields}
-            given = {k: v for k, v in schedule.items() if v is not None}
+            given = {key: value for key, value in ({"cron_expression": cron} | {**fields}).items() if value is not None}
             task = Task(chosen, function, given, is_isolated=isolation == "process")
             _check_schedule(task)
             self.tasks[chosen] = task
             return function
 
         return register if function is None else register(function)
+
+    def declare(self, client: "Foliot | None" = None) -> "list[Job]":
+        """Make the jobs of the functions that declare a schedule, or bring them up to date; their jobs.
+
+        A worker does this when it starts. Call it in a step of a deployment to be told at once what is refused.
+        """
+        from foliot.sdk.client import Foliot  # noqa: PLC0415 - an application that only serves needs no HTTP client
+        from foliot.sdk.client.declaring import declare  # noqa: PLC0415 - as above
+
+        return declare(client or Foliot(), self)
 
     def run(self) -> None:
         """Serve until interrupted, as `foliot worker` would."""

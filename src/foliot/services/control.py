@@ -8,7 +8,7 @@ import msgspec
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
-from foliot.domain.job import Draft, Gate, Kind
+from foliot.domain.job import Draft, Gate, Kind, Overlap
 from foliot.kit.signals import DUE
 from foliot.store import calendars, jobs, past, stopping, wiring
 from foliot.store.audit import job_facts, note
@@ -19,6 +19,7 @@ from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
 from foliot.store.sealed import PAYLOAD, opened
 from foliot.store.specs import SpecBook, SpecRef
 from foliot.store.submission import Asked, NewRun, answer_once, do_once, plan
+from foliot.store.terms import respect_quota
 from foliot.store.vault import NO_VAULT, Mark, Vault, open_answer, sealed_answer
 
 ONE_TIME_ORIGIN = 1
@@ -76,6 +77,7 @@ class Control:
         async def write() -> bytes:
             specs = await self._intern(asked.tenant, drafts)
             async with self._database.transaction() as connection:
+                await respect_quota(connection, asked.tenant, **_counted(drafts))
                 made = await self._insert(connection, specs, drafts)
                 body = await answer(connection, made)
                 await _note_made(connection, made, drafts)
@@ -89,15 +91,22 @@ class Control:
         return body
 
     async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
-        """Create the job of this key, or change it; also says whether it is new."""
+        """Create the job of this key, or change it; also says whether it is new. What is the same is left as it is.
+
+        A fleet that declares its schedules at every start makes no new versions, and nothing begins to count anew.
+        """
         async with self._database.connection() as connection:
             job = await find_job_by_key(connection, tenant, key)
+            before = None if job is None else await find_job(connection, tenant, job)
+        if before is not None and _is_as_drafted(before, edit(before)):
+            return before, False
         if job is not None:
             return await self.change(tenant, job, edit), False
         draft = edit(None)
         (spec,) = await self._intern(tenant, [draft])
         try:
             async with self._database.transaction() as connection:
+                await respect_quota(connection, tenant, **_counted([draft]))
                 (job,) = made = await self._insert(connection, [spec], [draft])
                 await _note_made(connection, made, [draft])
                 row = await self._read(connection, tenant, job)
@@ -117,6 +126,7 @@ class Control:
             draft = edit(before)
             (spec,) = await self._intern(tenant, [draft])
             async with self._database.transaction() as connection:
+                await respect_quota(connection, tenant, **_counted_more(before, draft))
                 if await self._replace(connection, tenant, before, spec, draft):
                     after = await self._read(connection, tenant, job)
                     await _note(connection, before, after)
@@ -223,7 +233,7 @@ class Control:
         return row
 
     async def erase(self, tenant: int, job: int) -> None:
-        """Forget a cancelled job and its history, once nothing of it goes on: a little at a time, the job itself last."""
+        """Forget a cancelled job and its history, once nothing of it goes on: bit by bit, the job itself last."""
         while True:
             async with self._database.transaction() as connection:
                 await self._lock_job(connection, tenant, job)
@@ -247,7 +257,7 @@ class Control:
     async def _insert(self, connection: Connection, specs: Sequence[SpecRef], drafts: Sequence[Draft]) -> list[int]:
         """Make jobs, the only way that there is. Nobody knows them yet, so their rows may come before the lock."""
         await calendars.follow(connection, drafts)
-        schedules, own = await jobs.find_schedules(connection, drafts)
+        schedules, own = await jobs.find_schedules(connection, specs[0].tenant, drafts)
         wired = any(draft.depends_on for draft in drafts)
         runs = [wired or draft.kind is Kind.ONE_TIME for draft in drafts]
         ids = iter(await jobs.draw_ids(connection, len(drafts) + sum(runs)))
@@ -294,7 +304,7 @@ class Control:
 
     async def _replace(self, connection: Connection, tenant: int, before: JobRow, spec: SpecRef, draft: Draft) -> bool:
         await calendars.follow(connection, [draft])
-        (schedule,), _ = await jobs.find_schedules(connection, [draft])
+        (schedule,), _ = await jobs.find_schedules(connection, tenant, [draft])
         graphs = await wiring.plan_change(connection, tenant, before, draft, schedule)
         draft, schedule = await self._sealed(spec, before.id, graphs.drafts[0]), graphs.schedules[0]
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule, *graphs.schedules_of_all()])
@@ -331,7 +341,7 @@ class Control:
         self, connection: Connection, tenant: int, before: Mapping[int, JobRow], drafts: Mapping[int, Draft]
     ) -> int:
         await calendars.follow(connection, list(drafts.values()))
-        found, _ = await jobs.find_schedules(connection, list(drafts.values()))
+        found, _ = await jobs.find_schedules(connection, tenant, list(drafts.values()))
         targets = {job: schedule for job, schedule in zip(drafts, found, strict=True) if schedule is not None}
         locked = await jobs.lock_schedules(connection, [*targets.values(), *(row.schedule for row in before.values())])
         mine = [
@@ -373,6 +383,18 @@ class Control:
         return msgspec.structs.replace(draft, payload=lock.seal(Mark.JOB, job, PAYLOAD, draft.payload))
 
 
+def _counted(drafts: Sequence[Draft]) -> dict[str, int]:
+    """How many of what quotas count these are; see `domain/terms.py`."""
+    kinds = [draft.kind for draft in drafts]
+    return {"jobs": len(kinds) - kinds.count(Kind.ONE_TIME), "schedules": kinds.count(Kind.RECURRING)}
+
+
+def _counted_more(before: JobRow, draft: Draft) -> dict[str, int]:
+    """What a job becomes that it was not; what gives something back is never refused."""
+    was = {"jobs": int(before.kind != Kind.ONE_TIME), "schedules": int(before.kind == Kind.RECURRING)}
+    return {what: max(0, count - was[what]) for what, count in _counted([draft]).items()}
+
+
 async def _note_made(connection: Connection, made: Sequence[int], drafts: Sequence[Draft]) -> None:
     """One entry for all that were made together; what each of a batch was like, its version 1 says."""
     if len(made) == 1:
@@ -412,6 +434,21 @@ def _key_taken(keys: Sequence[str | None]) -> Conflict:
     named = ", ".join(map(repr, keys[:5])) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
     said, hint = ("is a job with the key", "it") if len(keys) == 1 else ("are jobs with the keys", "them")
     return Conflict(f"there {said} {named} already", f"PUT {hint} by key to change {hint}")
+
+
+def _is_as_drafted(job: JobRow, draft: Draft) -> bool:
+    """Whether nothing would change. Of what waits for others, and of what runs once, that is not asked."""
+    if job.gate == Gate.CANCELLED or job.parents or draft.depends_on or draft.kind is not Kind.RECURRING:
+        return False
+    present = (
+        job.name,
+        job.spec,
+        job.payload,
+        job.labels,
+        job.timing,
+        Overlap.stored(job.overlap, exclusive=job.exclusive),
+    )
+    return present == (draft.name, draft.spec, draft.payload, draft.labels, draft.timing, draft.overlap)
 
 
 def _refuse_if_it_lingers(lingering: Lingering) -> None:

@@ -26,7 +26,6 @@ from foliot.store.outside import signing_key
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
 from foliot.store.sealed import opened, opened_passage, opened_said
-from foliot.store.stopping import asked_to_stop
 from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.graphs import need_bodies
@@ -68,6 +67,14 @@ class Insights:
         calendars = await self._calendars.learn(self._database.fetch, [row.schedule_key])
         (row,) = await opened(self._vault, tenant, [row])
         return job_view(tenant_name, row, calendars)
+
+    async def job_by_key(self, tenant: int, tenant_name: str, key: str) -> JobView:
+        """The job of this key that is not cancelled."""
+        async with self._database.connection() as connection:
+            job = await reading.find_job_by_key(connection, tenant, key)
+        if job is None:
+            raise NotFound("there is no such job")
+        return await self.job(tenant, tenant_name, job)
 
     async def jobs(
         self,
@@ -121,7 +128,7 @@ class Insights:
         until: datetime | None = None,
         text: str | None = None,
     ) -> Page[RunView]:
-        """Newest first: those that were accepted within these bounds, and of which error, address or function say so."""
+        """Newest first: those accepted within these bounds, whose error, address or function has `text` in it."""
         rows = await reading.list_runs(
             self._database,
             tenant,
@@ -136,13 +143,11 @@ class Insights:
         return _page(rows, limit, lambda row: views[row.id], lambda row: encode("c", row.id))
 
     async def _run_views(self, tenant: int, rows: Sequence[RunRow]) -> list[RunView]:
-        """With what was asked of those that run, and what they said."""
+        """With what they said of themselves."""
         rows = await opened(self._vault, tenant, rows)
-        going = [row.id for row in rows if row.state == State.RUNNING]
-        asked = await asked_to_stop(self._database, going)
         told = await progress_of_runs(self._database, [row.id for row in rows])
         said = {run: await opened_said(self._vault, tenant, run, word) for run, word in told.items()}
-        return [run_view(row, asked.get(row.id), said.get(row.id)) for row in rows]
+        return [run_view(row, said.get(row.id)) for row in rows]
 
     async def versions(self, tenant: int, job: int, *, limit: int, cursor: str | None) -> Page[VersionView]:
         """The definitions that a job has had, newest first."""
@@ -248,8 +253,8 @@ def body_of(row: JobRow) -> dict[str, Any]:
     return {name: value for name, value in view.items() if name in _BODY_FIELDS - implied}
 
 
-def run_view(row: RunRow, asked: datetime | None = None, said: Said | None = None) -> RunView:
-    state = State(row.state)
+def run_view(row: RunRow, said: Said | None = None) -> RunView:
+    asked, state = row.cancel_asked, State(row.state)
     return RunView(
         run_id=encode("run", row.id),
         job_id=_job_id(row.job),

@@ -86,7 +86,12 @@ class Definition(NamedTuple):
 
 
 async def insert_jobs(connection: Connection, new: Sequence[Definition]) -> list[Definition]:
-    """Store new jobs; returns those that are not stored, because their tenant has another of the same key."""
+    """Store new jobs; returns those that are not stored, because their tenant has another of the same key.
+
+    A key that a cancelled job has had goes over to the new one.
+    """
+    if keys := [each.draft.key for each in new if each.draft.key is not None]:
+        await connection.execute(SQL["release_keys"], new[0].spec.tenant, keys)
     rows = await connection.fetch(
         SQL["insert_jobs"],
         [each.job for each in new],
@@ -141,23 +146,26 @@ async def record_pause(connection: Connection, jobs: Sequence[int], now: datetim
     await connection.execute(SQL["record_pause"], jobs, now)
 
 
-async def find_schedules(connection: Connection, drafts: Sequence[Draft]) -> tuple[list[int | None], set[int]]:
-    """For each draft the schedule that it shares with all others of the same recurrence.
+async def find_schedules(
+    connection: Connection, tenant: int, drafts: Sequence[Draft]
+) -> tuple[list[int | None], set[int]]:
+    """For each draft the schedule that it shares with all others of its tenant that have the same recurrence.
 
     Also says which schedules are made here: until the commit nobody else sees those.
     """
     keys = [None if draft.recurrence is None else canonical_key(draft.recurrence) for draft in drafts]
     wanted = {key for key in keys if key is not None}
-    found, made = await _known_schedules(connection, wanted), dict[str, int]()
+    found, made = await _known_schedules(connection, tenant, wanted), dict[str, int]()
     if missing := wanted - found.keys():
-        made = {row["key"]: row["id"] for row in await connection.fetch(SQL["make_schedules"], list(missing))}
+        rows = await connection.fetch(SQL["make_schedules"], tenant, list(missing))
+        made = {row["key"]: row["id"] for row in rows}
         # A statement of its own: it sees what a rival, for whom the insert waited, has made.
-        found |= made | await _known_schedules(connection, missing - made.keys())
+        found |= made | await _known_schedules(connection, tenant, missing - made.keys())
     return [None if key is None else found[key] for key in keys], set(made.values())
 
 
-async def _known_schedules(connection: Connection, keys: set[str]) -> dict[str, int]:
-    rows = await connection.fetch(SQL["find_schedules"], list(keys)) if keys else []
+async def _known_schedules(connection: Connection, tenant: int, keys: set[str]) -> dict[str, int]:
+    rows = await connection.fetch(SQL["find_schedules"], tenant, list(keys)) if keys else []
     return {row["key"]: row["id"] for row in rows}
 
 

@@ -103,6 +103,6 @@ async def plain_among_newest(database: Database, tenants: Sequence[int]) -> tupl
     """Of the newest payloads of these tenants: how many were looked at, and how many are not sealed."""
     looked_at = plain = 0
     for tenant in tenants:
-        row = await database.fetchrow("plain_among_newest", tenant)
+        (row,) = await database.fetch("plain_among_newest", tenant)
         looked_at, plain = looked_at + row["looked_at"], plain + row["plain"]
     return looked_at, plain

@@ -6,6 +6,7 @@ older releases need is taken away by a file called `….contract.sql`, applied w
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -53,10 +54,21 @@ def shipped() -> list[Migration]:
     ]
 
 
-async def migrate(dsn: str, migrations: list[Migration] | None = None, *, contract: bool = False) -> list[str]:
+def _tell_nobody(name: str, number: int, count: int) -> None:
+    """Nobody watches."""
+
+
+async def migrate(
+    dsn: str,
+    migrations: list[Migration] | None = None,
+    *,
+    contract: bool = False,
+    tell: Callable[[str, int, int], None] = _tell_nobody,
+) -> list[str]:
     """Apply what is missing and return its names. Processes that start at once wait for each other.
 
-    With `contract` also what older releases would miss: only when none of them runs any more.
+    With `contract` also what older releases would miss: only when none of them runs any more. `tell` hears which of how
+    many comes now, before it begins: with a large database one may take its time.
     """
     wanted = shipped() if migrations is None else migrations
     connection = await asyncpg.connect(dsn, timeout=10, server_settings={"search_path": "foliot"})
@@ -71,7 +83,8 @@ async def migrate(dsn: str, migrations: list[Migration] | None = None, *, contra
         applied = dict(await connection.fetch("SELECT name, checksum FROM migration"))
         _check(applied, wanted)
         missing = [each for each in wanted if each.name not in applied and (contract or not each.contracts)]
-        for migration in missing:
+        for number, migration in enumerate(missing, 1):
+            tell(migration.name, number, len(missing))
             await _apply(connection, migration)
         if await connection.fetchval("SELECT to_regprocedure('foliot.guard_tables()') IS NOT NULL"):
             await connection.execute("SELECT guard_tables()")  # what is new belongs to tenants, too

@@ -69,6 +69,7 @@ async def find_jobs(database: Database, tenant: int, jobs: Sequence[int]) -> lis
 
 
 async def find_job_by_key(connection: Connection, tenant: int, key: str) -> int | None:
+    """The job of this key that is not cancelled: there is one at most."""
     return await connection.fetchval(SQL["find_job_by_key"], tenant, key)  # type: ignore[no-any-return]
 
 
@@ -113,6 +114,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes | None = None
     until: datetime | None = None
     """Of a run that goes on outside: then its time is up."""
+    cancel_asked: datetime | None = None
+    """Of a run that a worker holds: since when it is to stop."""
     result: bytes | None = None
 
 

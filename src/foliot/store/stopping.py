@@ -2,13 +2,12 @@
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from foliot.domain.errors import Conflict
 from foliot.kit.signals import FLEET, RECALL, recall_channel
 from foliot.store.admission import untying
-from foliot.store.database import Connection, Database, Row
+from foliot.store.database import Connection, Row
 from foliot.store.outside import cancel_outside
 from foliot.store.statements import SQL
 
@@ -70,12 +69,6 @@ async def stop_held(connection: Connection, job: int) -> frozenset[str]:
 async def recall_held(connection: Connection, job: int) -> frozenset[str]:
     """Have workers hand back what they hold of a job that was just paused, unless it has begun; channels as above."""
     return _channels(await connection.fetch(SQL["recall_runs_of_job"], job))
-
-
-async def asked_to_stop(database: Database, runs: Sequence[int]) -> dict[int, datetime]:
-    """Since when those of these runs are to end that workers hold."""
-    rows = await database.fetch("asked_to_stop", runs) if runs else []
-    return {row["id"]: row["cancel_asked"] for row in rows}
 
 
 async def is_in_outbox(connection: Connection, run: int) -> bool:

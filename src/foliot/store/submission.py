@@ -203,7 +203,7 @@ def _again(first: Answer, asked: Asked) -> bytes:
         return body
     if (opened := asked.envelope.open(body)) is None:
         raise Conflict(
-            "this Idempotency-Key was answered already, with a secret that only the key it was asked with may see again",
-            "repeat the call with that key; or list what there is, and make another under a new Idempotency-Key",
+            "this Idempotency-Key was answered already, with a secret that only its own caller may see again",
+            "repeat the call with the API key of then; or make another one under a new Idempotency-Key",
         )
     return opened

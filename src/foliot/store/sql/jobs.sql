@@ -7,6 +7,12 @@ SELECT nextval('id_block') AS block, clock_timestamp() AS at FROM generate_serie
 -- :name clock
 SELECT clock_timestamp()
 
+-- :name release_keys
+-- A cancelled job stays readable by its id; its key is free for the job that comes after it. Locked by key, as inserts
+-- are sorted: two batches with the same keys wait for each other instead of deadlocking.
+WITH over AS (SELECT id FROM job WHERE tenant = $1 AND key = ANY ($2::text[]) AND gate = 2 ORDER BY key FOR UPDATE)
+UPDATE job SET key = NULL FROM over WHERE job.id = over.id
+
 -- :name insert_jobs
 -- Sorted by key, so that two batches with the same keys wait for each other instead of deadlocking.
 INSERT INTO job (id, tenant, name, key, spec, kind, exclusive, schedule, run, timing, labels, payload, runs_left, overlap,
@@ -57,7 +63,8 @@ SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
  WHERE tenant = $1 AND id = ANY ($2::bigint[]) ORDER BY id
 
 -- :name find_job_by_key
-SELECT id FROM job WHERE tenant = $1 AND key = $2
+-- A cancelled job has no claim to its key any more: see release_keys.
+SELECT id FROM job WHERE tenant = $1 AND key = $2 AND gate <> 2
 
 -- :name list_jobs
 SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
@@ -80,13 +87,13 @@ SELECT schedule, id, after, until, tenant, true, true
  WHERE after < until
 
 -- :name find_schedules
-SELECT id, key FROM schedule WHERE key = ANY ($1::text[])
+SELECT id, key FROM schedule WHERE tenant = $1 AND key = ANY ($2::text[])
 
 -- :name make_schedules
 -- Sorted, so that two batches with the same recurrences wait for each other instead of deadlocking. Created asleep; whoever subscribes wakes it under its lock. One that is there already is not touched: DO UPDATE would
 -- lock it before its turn, and two edits that swap schedules would deadlock.
-INSERT INTO schedule (key, cursor) SELECT key, clock_timestamp() FROM unnest($1::text[]) AS key ORDER BY key
-ON CONFLICT (key) DO NOTHING
+INSERT INTO schedule (tenant, key, cursor) SELECT $1, key, clock_timestamp() FROM unnest($2::text[]) AS key ORDER BY key
+ON CONFLICT (tenant, key) DO NOTHING
 RETURNING id, key
 
 -- :name lock_schedules

@@ -1,7 +1,8 @@
 -- :name find_run
 -- Live, waiting, or finished: the last row of a finished run tells how it ended. A run that is ready is shown as blocked
 -- while its queue is paused or no live worker offers its handler. Of one that stands in a line: which, how many go at once
--- and how many do, and how many stand before it; counted no further than anybody wants to know.
+-- and how many do, and how many stand before it; counted no further than anybody wants to know. Whether it was asked to
+-- stop comes from the same look: a little later it may have ended, and would be shown as running with nobody asking.
 SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at, r.attempt,
        CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
        NULL::text AS error_class, r.target, r.payload,
@@ -15,7 +16,7 @@ SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::t
                                          WHERE s.slot = seat.slot AND s.state = 1
                                            AND (s.priority, s.at, s.run) < (seat.priority, seat.at, seat.run)
                                          LIMIT $3) AS before)::int END AS ahead,
-       outside.until, NULL::bytea AS result
+       outside.until, NULL::bytea AS result, (SELECT cancel_asked FROM run WHERE run.id = r.id) AS cancel_asked
   FROM live_run r JOIN spec ON spec.id = r.spec
   LEFT JOIN seat ON r.state = 2 AND seat.run = r.id AND seat.state BETWEEN 1 AND 1
   LEFT JOIN slot ON slot.id = seat.slot
@@ -28,16 +29,16 @@ SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::t
  WHERE r.tenant = $1 AND r.id = $2
 UNION ALL
 SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, t.target, t.payload,
-       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM timer t JOIN spec ON spec.id = t.spec WHERE t.tenant = $1 AND t.id = $2
 UNION ALL
 SELECT o.id, NULL, o.body, o.due_at, o.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, o.target, o.payload, NULL, NULL,
-       NULL, NULL, NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM outbox o WHERE o.tenant = $1 AND o.id = $2 AND o.refused IS NULL
 UNION ALL
 (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state, h.error,
         h.error_class, h.target, d.payload, h.worker, NULL, NULL, NULL, NULL, NULL, NULL,
-        h.result
+        h.result, NULL
    FROM history h JOIN spec ON spec.id = h.spec LEFT JOIN dead_letter d ON d.id = h.run
   WHERE h.tenant = $1 AND h.run = $2 AND h.state > 3 ORDER BY h.finished_at DESC LIMIT 1)
 LIMIT 1
@@ -49,7 +50,7 @@ SELECT * FROM (
     (SELECT r.id, r.job, r.spec_body, r.scheduled_at, r.due_at, r.started_at, NULL::timestamptz AS finished_at,
             r.attempt, CASE WHEN idle.waits IS NULL THEN r.state ELSE 2 END AS state, NULL::text AS error,
             NULL::text AS error_class, NULL::bigint AS worker, r.target, idle.waits,
-            seat.line, slot.capacity
+            seat.line, slot.capacity, (SELECT cancel_asked FROM run WHERE run.id = r.id) AS cancel_asked
        FROM (SELECT live_run.*, spec.lane FROM live_run JOIN spec ON spec.id = live_run.spec
               WHERE live_run.tenant = $1 AND live_run.id < $2 AND ($3::bigint IS NULL OR live_run.job = $3)
                 AND live_run.id >= $6::bigint AND ($7::text IS NULL OR is_about($7, spec.lane, live_run.target, NULL))
@@ -66,7 +67,7 @@ SELECT * FROM (
       ORDER BY r.id DESC LIMIT $5)
     UNION ALL
     (SELECT t.id, t.job, spec.body, t.scheduled_at, t.due_at, NULL, NULL, 0::smallint, 0, NULL, NULL, NULL,
-            t.target, NULL, NULL, NULL
+            t.target, NULL, NULL, NULL, NULL
        FROM timer t JOIN spec ON spec.id = t.spec
       WHERE t.tenant = $1 AND t.id < $2 AND ($3::bigint IS NULL OR t.job = $3)
         AND t.id >= $6 AND ($7 IS NULL OR is_about($7, spec.lane, t.target, NULL))
@@ -74,7 +75,7 @@ SELECT * FROM (
       ORDER BY t.id DESC LIMIT $5)
     UNION ALL
     (SELECT h.run, h.job, spec.body, h.scheduled_at, h.due_at, h.started_at, h.finished_at, h.attempt, h.state,
-            h.error, h.error_class, h.worker, h.target, NULL, NULL, NULL
+            h.error, h.error_class, h.worker, h.target, NULL, NULL, NULL, NULL
        FROM history h JOIN spec ON spec.id = h.spec
       WHERE h.tenant = $1 AND h.run < $2 AND ($3::bigint IS NULL OR h.job = $3) AND h.state > 3
         AND ($4::int[] IS NULL OR h.state = ANY ($4))

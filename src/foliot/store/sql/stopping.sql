@@ -50,9 +50,6 @@ WITH mine AS MATERIALIZED (
 UPDATE run SET recall = held.worker FROM held WHERE run.id = held.id
 RETURNING run.id, held.worker, (SELECT worker.key FROM worker WHERE worker.id = held.worker) IS NOT NULL AS is_remote
 
--- :name asked_to_stop
-SELECT id, cancel_asked FROM run WHERE id = ANY ($1::bigint[]) AND cancel_asked IS NOT NULL
-
 -- :name still_there
 SELECT id FROM run WHERE id = ANY ($1::bigint[])
 UNION ALL SELECT id FROM timer WHERE id = ANY ($1::bigint[])

@@ -1,0 +1,78 @@
+"""Mutants of what a cancel promises, and of what graphs do."""
+
+from typing import Final
+
+from chaos.mutant import Edit, Mutant, burst
+
+_GRAPHS: Final = "store/migrations/0018_graphs.sql"
+_KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "reset", "worker-1"))]
+_SECONDS: Final = 40.0
+
+_CANCEL_FORGOTTEN = Mutant(
+    "cancel-forgotten",
+    "a run that was asked to stop is tried again when its attempt fails or its worker is lost",
+    (
+        Edit(
+            "store/sql/dispatch.sql",
+            "CASE WHEN cancel_asked IS NOT NULL AND asked <> 4 THEN 6\n",
+            "CASE WHEN false THEN 6\n",
+        ),
+        Edit("store/sql/fleet.sql", "WHEN cancel_asked IS NOT NULL THEN 6\n", "WHEN false THEN 6\n"),
+    ),
+    _KILLS,
+    _SECONDS,
+)
+_CANCEL_UNHEARD = Mutant(
+    "cancel-unheard",
+    "a worker does not stop what it was asked to stop",
+    (
+        Edit(
+            "worker/runner.py",
+            'self._underway.stop(going, now, Ending.CANCELLED, "cancelled on request")',
+            "pass",
+        ),
+    ),
+    _KILLS,
+    _SECONDS,
+)
+_CANCEL_TAKES_FROM_WORKERS = Mutant(
+    "cancel-takes-from-workers",
+    "what a worker holds is ended at once, and told to be cancelled, while it goes on",
+    (
+        Edit(
+            "store/sql/stopping.sql",
+            "(state IN (0, 2) OR id = ANY ($3::bigint[]))",
+            "(state IN (0, 1, 2) OR id = ANY ($3::bigint[]))",
+        ),
+    ),
+    _KILLS,
+    _SECONDS,
+)
+_JOIN_BY_BATCH = Mutant(
+    "join-by-batch",
+    "parents that end in one batch count as one: who waits for both waits for ever",
+    (
+        Edit(
+            _GRAPHS,
+            "count(*) FILTER (WHERE (edge.condition = 0 AND fate = 4) OR (edge.condition = 1 AND NOT told)) AS met,",
+            "least(1, count(*) FILTER (WHERE (edge.condition = 0 AND fate = 4)"
+            " OR (edge.condition = 1 AND NOT told))) AS met,",
+        ),
+    ),
+    _KILLS,
+    _SECONDS,
+)
+_FAILURE_IGNORED = Mutant(
+    "failure-ignored",
+    "a parent that has died counts like one that succeeded",
+    (Edit(_GRAPHS, "(edge.condition = 0 AND fate = 4) OR", "(edge.condition = 0 AND fate IN (4, 5)) OR"),),
+    _KILLS,
+    _SECONDS,
+)
+OF_STOPPING: Final = (
+    _CANCEL_FORGOTTEN,
+    _CANCEL_UNHEARD,
+    _CANCEL_TAKES_FROM_WORKERS,
+    _JOIN_BY_BATCH,
+    _FAILURE_IGNORED,
+)

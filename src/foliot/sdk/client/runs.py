@@ -1,0 +1,74 @@
+# Written by `make sdk` from sdk/aio/runs.py: change that.
+"""Runs: handed in, looked at, waited for, stopped."""
+
+from datetime import datetime
+from typing import Any, Unpack
+
+from foliot.sdk import calls, transaction
+from foliot.sdk.calls import Delay
+from foliot.sdk.client.connection import Connection
+from foliot.sdk.client.lasting import Run
+from foliot.sdk.client.pages import Items
+from foliot.sdk.fields import Handler, Policy
+from foliot.sdk.records import Record
+
+
+class RunCalls(Connection):
+    def submit(
+        self,
+        handler: Handler,
+        payload: Any = None,
+        *,
+        delay: Delay = None,
+        at: datetime | None = None,
+        idempotency_key: str | None = None,
+        connection: Any = None,
+        **policy: Unpack[Policy],
+    ) -> Run:
+        """Run a function or call an address once: now, after `delay`, or `at` an instant. On disk when this returns.
+
+        With a `connection` to Foliot's database it is part of the transaction there: on disk when that commits.
+        """
+        request = calls.submit(handler, payload, delay, at, idempotency_key, policy)
+        if connection is None:
+            return Run({**self.request(request), "status": "pending"}, self)
+        run = transaction.submit(self._access, connection, request)
+        return Run({"runId": run, "status": "pending"}, self)
+
+    def get_run(self, run: str) -> Run:
+        return Run(self.request(calls.get("runs", run)), self)
+
+    def explain_run(self, run: str) -> Record:
+        """Why a run does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(self.request(calls.get("runs", run, "explain")))
+
+    def wait(self, run: str, timeout: float = 300, *, check: bool = True) -> Run:
+        """Wait for a run's end, as its own `wait` does."""
+        return self.get_run(run).wait(timeout, check=check)
+
+    def list_runs(self, **query: Any) -> Items[Run]:
+        return self._page(lambda values: Run(values, self), "runs", **query)
+
+    def cancel_run(self, run: str) -> Run:
+        """End a run that waits, or ask for the end of one that runs: it is over by `stops_by`."""
+        return Run(self.request(calls.cancel_run(run)), self)
+
+    def retry_run(self, run: str) -> Run:
+        """Let a run that has used its attempts go on."""
+        return Run(self.request(calls.retry_run(run)), self)
+
+    def list_attempts(self, run: str, **query: Any) -> Items[dict[str, Any]]:
+        """The attempts of a run, newest first."""
+        return self._page(dict, "runs", run, "attempts", **query)
+
+    def list_transitions(self, run: str, **query: Any) -> Items[dict[str, Any]]:
+        """What happened to a run, and the state that each step left it in."""
+        return self._page(dict, "runs", run, "transitions", **query)
+
+    def get_graph(self, run: str) -> Record:
+        """The graph that a run is part of: `nodes` with their states, `edges`, and how it stands as a whole."""
+        return Record(self.request(calls.get("runs", run, "graph")))
+
+    def cancel_graph(self, run: str) -> Record:
+        """Cancel the graph that a run is part of: what waits ends, what runs is asked to stop."""
+        return Record(self.request(calls.cancel_graph(run)))
