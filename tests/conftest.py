@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from foliot.domain.access import AT_THE_DATABASE
 from foliot.kit.postgres import PostgresServer, find_binaries
 from foliot.store.database import Database
 from foliot.store.migrate import migrate
@@ -134,3 +135,12 @@ async def _not_just_before_the_hour() -> None:
     left = (datetime.min.replace(tzinfo=UTC) - datetime.now(UTC)) % _HOUR
     if left < _SOON:
         await asyncio.sleep(left.total_seconds())
+
+
+@pytest.fixture
+async def sealed(database: Database) -> AsyncIterator[World]:
+    """A world whose tenant has its payloads encrypted, from the beginning."""
+    await _not_just_before_the_hour()
+    async with World.begin(database, sealed=True) as begun:
+        await begun.encryption.switch(AT_THE_DATABASE, "acme", enabled=True)
+        yield begun

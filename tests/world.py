@@ -14,12 +14,14 @@ from foliot.domain.access import Role
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
+from foliot.kit.master import LocalMaster
 from foliot.services.audit import AuditTrail
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.encryption import Encryption
 from foliot.services.explain import Explainer
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
@@ -29,6 +31,7 @@ from foliot.services.insights import Insights, draft_again, job_view
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
+from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.store import dispatch, fleet
@@ -38,9 +41,11 @@ from foliot.store.specs import SpecBook, ensure_lanes
 from foliot.store.statements import SQL
 from foliot.store.submission import NewRun
 from foliot.store.tenants import find_tenant
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.jobs import JobBody, draft_of
 from foliot.wire.views import JobView
 
+MASTER = LocalMaster([bytes(range(32))])
 NOOP = Spec(handler=FunctionHandler("noop"))
 PATIENCE = 30.0
 """Seconds after which something that a test waits for will not happen any more."""
@@ -54,38 +59,43 @@ def utc(text: str) -> datetime:
 class World:
     """One tenant in one database, with every service at hand; nothing runs by itself but submitter and gateway."""
 
-    def __init__(self, database: Database, tenant: int, key: str) -> None:
+    def __init__(self, database: Database, tenant: int, key: str, *, sealed: bool = False) -> None:
+        """`sealed`: what tenants write is encrypted, for those that have it switched on."""
         self.database = database
+        self.vault = Vault(database, MASTER)
+        vault = self.vault if sealed else NO_VAULT
         self.tenant = tenant
         self.key = key
         self.began = datetime.now(UTC)
         self.hints: list[str] = []
         self.specs = SpecBook(database)
-        self.control = Control(database, self.specs, self.hints.append)
-        self.submitter = Submitter(database, self.hints.append)
-        self.insights = Insights(database)
+        self.control = Control(database, self.specs, self.hints.append, vault)
+        self.submitter = Submitter(database, self.hints.append, vault)
+        self.insights = Insights(database, vault)
+        self.secrets = Secrets(database, self.vault)
+        self.encryption = Encryption(database, self.vault)
         self.ledger = Ledger(database)
-        self.explainer = Explainer(database)
+        self.explainer = Explainer(database, vault)
         self.operations = Operations(database, self.hints.append)
         self.calendars = CalendarKeeper(database)
-        self.dead_letters = DeadLetters(database, self.hints.append)
-        self.graphs = Graphs(database, self.hints.append)
+        self.dead_letters = DeadLetters(database, self.hints.append, vault)
+        self.graphs = Graphs(database, self.hints.append, vault)
         self.fleet = Fleet(database, self.hints.append)
-        self.gateway = Gateway(database, self.hints.append)
+        self.gateway = Gateway(database, self.hints.append, vault=vault)
         self.canceller = Canceller(database, self.specs, self.hints.append)
         self.audit = AuditTrail(database)
-        self.completer = Completer(database, self.hints.append, lambda: 0.0)
+        self.completer = Completer(database, self.hints.append, lambda: 0.0, vault)
         self.firer = Firer(database)
         self.promoter = Promoter(database)
         self._workers: list[Line] = []
 
     @classmethod
     @asynccontextmanager
-    async def begin(cls, database: Database) -> AsyncIterator[Self]:
+    async def begin(cls, database: Database, *, sealed: bool = False) -> AsyncIterator[Self]:
         key = await Tenants(database).create("acme", ["*"], Role.OPERATOR)
         tenant = await find_tenant(database, "acme")
         assert tenant is not None
-        world = cls(database, tenant, key)
+        world = cls(database, tenant, key, sealed=sealed)
         tasks = [asyncio.create_task(each.run()) for each in (world.submitter, world.gateway)]
         yield world
         for task in tasks:

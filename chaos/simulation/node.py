@@ -26,6 +26,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.encryption import Encryption
 from foliot.services.explain import Explainer
 from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
@@ -45,6 +46,7 @@ from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rezone import Rezone
+from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.sweep import Sweeper
 from foliot.services.tenants import Tenants
@@ -53,6 +55,7 @@ from foliot.services.upkeep import Housekeeper
 from foliot.store.dispatch import Claimed
 from foliot.store.hints import Listener, notify
 from foliot.store.specs import SpecBook, StoredSpec
+from foliot.store.vault import NO_VAULT
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.executor import Assignment, Executor
 from foliot.worker.process import LeaseLost, WorkerOptions, WorkerProcess
@@ -215,6 +218,8 @@ class ApiNode(Node):
             TermsKeeper(database),
             Pacing(database, monotonic=monotonic),
             Backlog(database),
+            Secrets(database, NO_VAULT),
+            Encryption(database, NO_VAULT),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -27,6 +27,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
+from foliot.services.secrets import Secrets
 from foliot.services.tenants import Tenants
 from foliot.services.terms import TermsKeeper
 from foliot.store.database import Database
@@ -163,6 +164,8 @@ def application(
         TermsKeeper(world.database),
         pacing or Pacing(world.database),
         backlog or Backlog(world.database),
+        world.secrets,
+        world.encryption,
         egress=egress,
     )
     if own is not None:
@@ -177,6 +180,7 @@ def application(
             audit=AuditTrail(world.database, own),
             graphs=Graphs(own, world.hints.append),
             explainer=Explainer(own),
+            secrets=Secrets(own, world.vault),
         )
     return build(services, Health(world.database), Gauges(world.database))
 

@@ -27,6 +27,7 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 KINDS = {
     "job": "job", "jobId": "job", "dependsOn": "job", "run": "run", "runId": "run", "runIds": "dead",
     "operation": "operation", "calendar": "calendar", "tenant": "tenant", "keyId": "keyId", "cursor": "cursor",
+    "secret": "secret",
 }  # fmt: skip
 """What is somebody's, by the name of the field that says whose or which."""
 SHARED = {"worker", "queue", "key"}
@@ -55,9 +56,11 @@ BODIES: dict[str, Any] = {
     "changeTenant": {"weight": 2},
     "createKey": {"name": "new"},
     "limitKey": {"rateLimit": {"perSecond": 1_000}},
+    "putSecret": {"value": "another"},
+    "switchEncryption": {"enabled": True},
     "completeRun": {"outcome": "succeeded"},
 }
-WRITES_A_CALENDAR = {"putCalendar", "importCalendar"}
+WRITES_A_CALENDAR = {"putCalendar", "importCalendar", "putSecret"}
 """A name that is free makes one's own: there is nothing to compare."""
 
 
@@ -162,6 +165,7 @@ async def _things(world: World, caller: Caller, name: str) -> dict[str, str]:
     tenant = await world.value("SELECT id FROM tenant WHERE name = $1", name)
     for number in range(2):
         await caller("PUT", f"/v1/calendars/{name}-days-{number}", {"timezone": "UTC"})
+        await caller("PUT", f"/v1/secrets/{name}-token-{number}", {"value": "one"})
         job = (await caller.create(every=3600))["jobId"]
         run = (await caller.post(f"/v1/jobs/{job}:run", {"delay": 3600})).json["runId"]
         range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
@@ -169,6 +173,7 @@ async def _things(world: World, caller: Caller, name: str) -> dict[str, str]:
         dead = [encode("run", each) for each in await bury(world, 3, tenant=tenant, job=decode("job", job))]
         key = await Keys(world.database).create(AT_THE_DATABASE, NewKey("one", Role.VIEWER), name)
     ids = {"job": job, "run": run, "operation": operation, "calendar": f"{name}-days-0", "tenant": name}
+    ids |= {"secret": f"{name}-token-0"}
     ids |= {"keyId": key.key_id, "dead": dead[0], "discardDeadLetters": dead[1], "retryRun": dead[2]}
     for each in OPERATIONS:
         if each.query is not None and "cursor" in each.query.__struct_fields__ and "{" not in each.path:
@@ -227,7 +232,7 @@ async def test_another_tenants_id_is_answered_byte_for_byte_like_one_that_never_
 async def test_ones_own_id_is_answered_otherwise(world: World, stranger: Caller, subtests: pytest.Subtests):
     """What the test above compares is what the id is answered with, and not that the call makes no sense."""
     own = await _things(world, stranger, "rival")
-    last = {"cancelJob", "deleteJob", "deleteCalendar", "revokeKey", "replayDeadLetters"}
+    last = {"cancelJob", "deleteJob", "deleteCalendar", "revokeKey", "replayDeadLetters", "deleteSecret"}
     for slot in sorted(SLOTS, key=lambda slot: (slot.operation in last, slot)):
         if slot.kind == "cursor" or "dependsOn" in slot.path or slot.operation in WRITES_A_CALENDAR:
             continue
@@ -280,6 +285,7 @@ async def test_a_worker_changes_nothing_of_runs_that_it_does_not_hold(world: Wor
                 ("claim", {"known": [fence]}),
                 ("report", {"told": [{"runId": name, "fence": fence, "checkpoint": "forged"}]}),
                 ("report", {"wanted": {"runId": name, "fence": fence}}),
+                ("secrets", {"runId": name, "fence": fence, "names": ["token"]}),
                 ("claim", {"wait": 0, "settle": {"worker": worker, "ended": [ended]}}),
             ):
                 answer = await machine.post(f"/v1/work/{path}", {"worker": worker, **body})

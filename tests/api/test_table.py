@@ -37,13 +37,16 @@ BODIES: dict[str, Any] = {
     "createTenant": {"name": "new"},
     "createKey": {"name": "new"},
     "limitKey": {"rateLimit": {"perSecond": 1_000}},
+    "putSecret": {"value": "another"},
+    "switchEncryption": {"enabled": True},
+    "readSecrets": {"worker": WORKER, "runId": encode("run", 0), "fence": 1, "names": ["token"]},
 }
 
 CALENDAR = "holidays"
 KEY = "key_" + "k" * 12
 DEAD = {"getDeadLetter", "retryRun"}
 """Operations on a run that is dead."""
-LAST = {"cancelJob", "deleteJob", "revokeKey"}
+LAST = {"cancelJob", "deleteJob", "revokeKey", "deleteSecret"}
 """Operations after which others find nothing to do."""
 IN_GRAPH = {"getGraph", "cancelGraph"}
 """Operations on a run of a graph."""
@@ -56,7 +59,7 @@ def address(operation: Operation, number: int = 0) -> str:
     for name, prefix in (("job", "job"), ("run", "run"), ("operation", "op")):
         path = path.replace(f"{{{name}}}", encode(prefix, number))
     path = path.replace("{calendar}", CALENDAR).replace("{queue}", "default").replace("{worker}", encode("wrk", 1))
-    path = path.replace("{keyId}", KEY).replace("{tenant}", "acme")
+    path = path.replace("{keyId}", KEY).replace("{tenant}", "acme").replace("{secret}", "token")
     return path.replace("{key}", "some-key") + QUERIES.get(operation.name, "")
 
 
@@ -71,6 +74,7 @@ async def owned(world: World, api: Caller) -> dict[str, int]:
         bytes(32),
     )
     assert (await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})).status == 201
+    assert (await api("PUT", "/v1/secrets/token", {"value": "one"})).status == 201
     made = await api.create(every=3600)
     run = await api.submit(delay=3600)
     range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}

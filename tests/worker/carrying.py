@@ -7,6 +7,7 @@ from functools import partial
 from foliot.kit.settings import Access
 from foliot.store.database import Line
 from foliot.store.fleet import About
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.gateway import HttpCarrier, open_gateway_session
 from foliot.worker.port import Carrier
@@ -20,11 +21,11 @@ NewCarrier = Callable[[int], Carrier]
 
 
 @asynccontextmanager
-async def through_sql(dsn: str) -> AsyncIterator[NewCarrier]:
+async def through_sql(dsn: str, vault: Callable[[Line], Vault] = lambda _: NO_VAULT) -> AsyncIterator[NewCarrier]:
     made: list[Carrier] = []
 
     def new(worker: int) -> Carrier:
-        made.append(SqlCarrier(partial(Line, dsn), worker, f"worker {worker}", ABOUT))
+        made.append(SqlCarrier(partial(Line, dsn), worker, f"worker {worker}", ABOUT, vault))
         return made[-1]
 
     yield new

@@ -12,6 +12,7 @@ from foliot.sdk import Context
 from foliot.store.database import Line
 from foliot.store.effects import Effects
 from foliot.store.specs import StoredSpec
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executor
@@ -32,8 +33,14 @@ async def noop(ctx: Context, payload: Any) -> None:
 class Crew:
     """Starts workers as `foliot worker` does, and stops them."""
 
-    def __init__(self, dsn: str, line: Callable[..., Line] | None = None) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        line: Callable[..., Line] | None = None,
+        vault: Callable[[Line], Vault] = lambda _: NO_VAULT,
+    ) -> None:
         self._dsn = dsn
+        self._vault = vault
         self._line = line or partial(Line, dsn)
 
     @asynccontextmanager
@@ -41,7 +48,7 @@ class Crew:
         with ThreadPoolExecutor(4) as threads:
             async with open_session(10, egress=EVERYWHERE) as session:
                 hired = Hired(new_worker_id())
-                carrier = SqlCarrier(self._line, hired.id, "test")
+                carrier = SqlCarrier(self._line, hired.id, "test", vault=self._vault)
                 effects, desk = Effects(self._dsn, hired.id, 2), WorkerDesk()
                 served = function_executors(functions, threads, effects, desk)
                 by_group = {f"fn:{name}": each for name, each in served.items()}

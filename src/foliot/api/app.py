@@ -27,6 +27,7 @@ from foliot.api import (
     problems,
     runs,
     schedules,
+    secrets,
     tenants,
     work,
 )
@@ -52,6 +53,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *fleet.OPERATIONS,
     *tenants.OPERATIONS,
     *keys.OPERATIONS,
+    *secrets.OPERATIONS,
     *audit.OPERATIONS,
     *work.OPERATIONS,
 )

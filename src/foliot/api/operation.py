@@ -16,6 +16,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.encryption import Encryption
 from foliot.services.explain import Explainer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
@@ -26,6 +27,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
+from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.services.terms import TermsKeeper
@@ -77,6 +79,8 @@ class Services(NamedTuple):
     terms: TermsKeeper
     pacing: Pacing
     backlog: Backlog
+    secrets: Secrets
+    encryption: Encryption
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
 

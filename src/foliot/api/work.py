@@ -9,6 +9,8 @@ from foliot.wire.work import (
     ClaimBody,
     Heartbeat,
     HeartbeatAnswer,
+    SecretsAnswer,
+    SecretsBody,
     SettleAnswer,
     SettleBody,
 )
@@ -32,6 +34,10 @@ async def settle(call: Call) -> Reply:
 
 async def report(call: Call) -> Reply:
     return Reply(await call.services.gateway.report(bearer(call), call.body))
+
+
+async def secrets(call: Call) -> Reply:
+    return Reply(await call.services.gateway.secrets(bearer(call), call.body))
 
 
 OPERATIONS = (
@@ -77,5 +83,15 @@ OPERATIONS = (
         body=ReportBody,
         result=ReportAnswer,
         largest_body=LARGE,
+    ),
+    Operation(
+        name="readSecrets",
+        method="POST",
+        path="/v1/work/secrets",
+        scope="work",
+        summary="Read the secrets that a run refers to, which this worker holds and is about to begin",
+        handler=secrets,
+        body=SecretsBody,
+        result=SecretsAnswer,
     ),
 )

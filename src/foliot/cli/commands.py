@@ -55,6 +55,7 @@ async def open_commands(settings: Settings, nursery: Nursery) -> AsyncIterator[d
         if policy.has_commands and (isolation := await _isolation(settings, nursery, folders)) is not None:
             _check_terms(settings, policy, isolation)
             hidden = [str(settings.home), str(settings.commands), home_of_worker()]
+            hidden += [str(settings.master_key_file)] if settings.master_key_file is not None else []
             found[COMMAND] = Commands(attendant, policy, isolation, folders, hidden).execute
         if policy.has_images and (engine := await _engine()) is not None:
             found[CONTAINER] = Containers(attendant, policy, engine, folders).execute
@@ -151,6 +152,8 @@ def own_secrets(settings: Settings) -> Iterator[str]:
         pass  # a worker at a distance knows none
     if access is not None:
         yield access.key
+    if settings.master_key is not None:
+        yield settings.master_key
 
 
 def _secrets(settings: Settings, policy: CommandPolicy) -> Iterator[str]:

@@ -19,9 +19,10 @@ from foliot.domain.bucket import RateLimit, rate_limit
 from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
+from foliot.kit.master import Master, parse_master
 from foliot.kit.objects import ObjectsError, open_objects
 from foliot.kit.postgres import PostgresError, PostgresServer
-from foliot.kit.settings import Settings
+from foliot.kit.settings import Settings, master_file
 from foliot.kit.signals import Hints
 from foliot.kit.tasks import background
 from foliot.services.health import Health
@@ -29,6 +30,7 @@ from foliot.services.seal import Notary
 from foliot.store.database import Database
 from foliot.store.hints import notify
 from foliot.store.recovery import persist, trouble
+from foliot.store.vault import Vault, WrongMasterKey
 
 log = structlog.get_logger("foliot")
 
@@ -81,6 +83,40 @@ def notary_of(settings: Settings) -> Notary | None:
         hint = f"write one with: openssl rand -hex 32 > {settings.audit_key_file}"
         raise CannotStart(f"FOLIOT_AUDIT_KEY_FILE holds a key of fewer than {SHORTEST_KEY} characters, or none", hint)
     return Notary(objects, keys)
+
+
+def master_of(settings: Settings) -> Master | None:
+    """What wraps the keys that encrypt: as it is set, or as `foliot up` left it in its home; none if there is none."""
+    file = settings.master_key_file
+    if file is None and settings.database_url is None and master_file(settings.home).exists():
+        file = master_file(settings.home)
+    try:
+        if settings.master_key is not None:
+            return parse_master(settings.master_key)
+        if file is None:
+            return None
+        return parse_master(file.read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise CannotStart(f"the master key cannot be used: {said}", "see docs/guides/encryption.md") from None
+
+
+async def vault_of(database: Database, settings: Settings) -> Vault:
+    """What seals and opens; CannotStart, before anything is served, unless our master key is the database's."""
+    vault = Vault(database, master_of(settings))
+    try:
+        await vault.check()
+    except WrongMasterKey as error:
+        raise CannotStart(error.message, error.hint) from None
+    return vault
+
+
+async def open_vault(database: Database, settings: Settings) -> Vault:
+    """As `vault_of`, for a process that tells of itself."""
+    vault = await vault_of(database, settings)
+    if (name := await vault.check()) is not None:
+        log.info("what is encrypted can be opened", master_key=name, tenants=len(await vault.sealing()))
+    return vault
 
 
 @asynccontextmanager

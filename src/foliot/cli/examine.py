@@ -33,6 +33,7 @@ async def examine(settings: Settings) -> list[Finding]:
     if database.ok:
         findings.append(await _clock(settings))
         findings.append(await _row_security(settings))
+        findings.append(await _guarded("encryption", lambda: _encryption(settings)))
         findings.append(await _guarded("schedulers", lambda: _schedulers(settings)))
         findings.append(await _guarded("workers", lambda: _workers(settings)))
     findings.append(await _guarded("api", _api))
@@ -81,6 +82,29 @@ async def _row_security(settings: Settings) -> Finding:
         return Finding("row level security", ok=True, detail=f"on: the API acts as {API_ROLE}")
     hint = f"as an administrator: CREATE ROLE {API_ROLE} NOLOGIN; GRANT {API_ROLE} TO {user}; then `foliot migrate`"
     return Finding("row level security", ok=True, detail="off: tenants are kept apart by queries alone", hint=hint)
+
+
+async def _encryption(settings: Settings) -> str:
+    """That our master key is the right one, and that what should be encrypted is."""
+    from foliot.cli.compose import dsn_of, master_of
+    from foliot.store import keyring
+    from foliot.store.database import Database
+    from foliot.store.vault import Vault
+
+    database = await Database.open(dsn_of(settings), size=1)
+    try:
+        master = master_of(settings)
+        used = await Vault(database, master).check()
+        on = [row for row in await keyring.how_sealed(database) if row.sealed_with is not None]
+        looked_at, plain = await keyring.plain_among_newest(database, [row.tenant for row in on])
+    finally:
+        await database.close()
+    if used is None:
+        return "of nothing yet; a master key is set" if master else "of nothing yet, and no master key is set"
+    if plain:
+        hint = "`foliot operation list` with a key of the tenant tells how far the encryption of what was stored is"
+        raise FoliotError(f"{plain:,} of {looked_at:,} payloads that should be encrypted are not", hint)
+    return f"payloads of {len(on)} tenants, {looked_at:,} looked at; the canary opens with {used}"
 
 
 async def _recorded_zones(settings: Settings) -> str:

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "doctor": "foliot.cli.operate:doctor",
     "tenant": "foliot.cli.quotas:tenant",
     "key": "foliot.cli.quotas:key",
+    "secret": "foliot.cli.secrets:secret",
+    "encryption": "foliot.cli.encryption:encryption",
     "bench": "foliot.cli.bench:bench",
     "job": "foliot.cli.jobs:job",
     "run": "foliot.cli.runs:run",

@@ -10,13 +10,14 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from foliot.cli.compose import CannotStart, dsn_of, open_database
+from foliot.cli.compose import CannotStart, dsn_of, master_of, open_database, open_vault
 from foliot.cli.failing import NoDatabase
 from foliot.kit.settings import Access, Settings
 from foliot.sdk import protocol
 from foliot.store.database import Line
 from foliot.store.effects import Effects
 from foliot.store.fleet import About
+from foliot.store.vault import Vault
 from foliot.worker.carrier import SqlCarrier
 from foliot.worker.gateway import HttpCarrier, open_gateway_session
 from foliot.worker.port import Carrier
@@ -61,11 +62,12 @@ async def open_carrier(settings: Settings, reach: Reach, about: About, stop: asy
             yield Reached(HttpCarrier(session, access, worker, name, about))
         return
     dsn = _dsn(settings)
-    async with open_database(settings, stop, size=1):
-        pass  # it is there and fit for use; the worker has its own three connections
+    async with open_database(settings, stop, size=1) as database:
+        await open_vault(database, settings)  # it is there and fit for use; the worker has its own three connections
+    vault = partial(Vault, master=master_of(settings))
     effects = Effects(dsn, worker, settings.handler_connections)
     try:
-        yield Reached(SqlCarrier(partial(Line, dsn), worker, name, about), effects)
+        yield Reached(SqlCarrier(partial(Line, dsn), worker, name, about, vault), effects)
     finally:
         await effects.close()
 

@@ -6,7 +6,7 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket, rate_of
+from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket, open_vault, rate_of
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
@@ -20,6 +20,7 @@ from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
 from foliot.services.control import Control
 from foliot.services.dead_letters import DeadLetters
+from foliot.services.encryption import Encryption
 from foliot.services.explain import Explainer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
@@ -32,6 +33,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
+from foliot.services.secrets import Secrets
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
 from foliot.services.terms import TermsKeeper
@@ -50,35 +52,37 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         open_guarded(database, size=10) as own,
         open_hints(database) as hints,
     ):
-        specs = SpecBook(database)
-        submitter = Submitter(database, hints.give)
+        specs, vault = SpecBook(database), await open_vault(database, settings)
+        submitter = Submitter(database, hints.give, vault)
         operations = Operations(own, hints.give)
-        gateway = Gateway(database, hints.give)
+        gateway = Gateway(database, hints.give, vault=vault)
         tenants, trail = Tenants(database), AuditTrail(database, own)
         pacing = Pacing(database, rate_of(settings))
         backlog = Backlog(database, system=settings.backlog, tenant=settings.tenant_backlog)
         services = Services(
-            Control(own, specs, hints.give),
-            Insights(own),
+            Control(own, specs, hints.give, vault),
+            Insights(own, vault),
             Ledger(own),
             submitter,
             specs,
             operations,
             CalendarKeeper(own),
-            DeadLetters(own, hints.give),
+            DeadLetters(own, hints.give, vault),
             Fleet(database, hints.give),
             gateway,
             tenants,
             Canceller(own, specs, hints.give),
-            Completer(database, hints.give),
-            Graphs(own, hints.give),
+            Completer(database, hints.give, vault=vault),
+            Graphs(own, hints.give, vault),
             Keys(database),
             trail,
             Paging(database),
-            Explainer(own),
+            Explainer(own, vault),
             TermsKeeper(database),
             pacing,
             backlog,
+            Secrets(own, vault),
+            Encryption(database, vault),
             egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import structlog
 
-from foliot.cli.compose import notary_of, open_database, open_hints, say_trouble
+from foliot.cli.compose import notary_of, open_database, open_hints, open_vault, say_trouble
 from foliot.cli.shell import run_process
 from foliot.kit.chance import Chance, fair
 from foliot.kit.loop import any_of
@@ -29,6 +29,7 @@ from foliot.services.read_ahead import ReadAhead
 from foliot.services.reap import Reaper
 from foliot.services.recalendar import Recalendar
 from foliot.services.rerank import Reranker
+from foliot.services.reseal import Resealer
 from foliot.services.rezone import Rezone
 from foliot.services.seal import Sealer
 from foliot.services.sweep import Sweeper
@@ -37,6 +38,7 @@ from foliot.store.database import Database
 from foliot.store.hints import Listener
 from foliot.store.recovery import persist
 from foliot.store.specs import SpecBook
+from foliot.store.vault import Vault
 
 log = structlog.get_logger("scheduler")
 
@@ -58,6 +60,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
     if notary is None:
         log.info("the audit trail is not signed: set FOLIOT_OBJECTS and FOLIOT_AUDIT_KEY_FILE")
     async with open_database(settings, stop, size=2) as database, open_hints(database) as hints:
+        vault = await open_vault(database, settings)
         wake_firer, wake_promoter, wake_operator = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         def wake() -> None:
@@ -86,16 +89,17 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(Overdue(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set))
             group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
-            group.create_task(repeat(_recalendar(database, hints), stop, asyncio.Event(), lambda: None))
+            group.create_task(repeat(_recalendar(database, hints, vault), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Rezone(database, zone_data().version), stop, asyncio.Event(), wake_firer.set))
             housekeeper = Housekeeper(database, timedelta(days=settings.dead_letter_days))
             group.create_task(repeat(housekeeper, stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Sealer(database, notary), stop, asyncio.Event(), lambda: None))
+            group.create_task(repeat(Resealer(database, vault), stop, asyncio.Event(), lambda: None))
             log.info("watching the clock")
 
 
-def _recalendar(database: Database, hints: Hints) -> Recalendar:
-    control = Control(database, SpecBook(database), hints.give)
+def _recalendar(database: Database, hints: Hints, vault: Vault) -> Recalendar:
+    control = Control(database, SpecBook(database), hints.give, vault)
     return Recalendar(database, control.move, draft_again)
 
 

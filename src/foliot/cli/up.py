@@ -23,8 +23,9 @@ from foliot.cli.shell import SUPERVISED, Stopped, run_process
 from foliot.domain.egress import DEVELOPING
 from foliot.kit.chance import fair
 from foliot.kit.loop import any_of
+from foliot.kit.master import new_master_text
 from foliot.kit.postgres import PostgresError, PostgresServer, find_binaries
-from foliot.kit.settings import Settings
+from foliot.kit.settings import Settings, master_file
 from foliot.services.health import Health
 from foliot.services.tenants import Tenants
 from foliot.store.database import Database
@@ -147,6 +148,7 @@ async def _supervise(
         "FOLIOT_DATABASE_URL": database.dsn,
         "FOLIOT_HTTP_ALLOW": ",".join(settings.http_allow),
         **_signing(settings),
+        **_master(settings),
     }
     door = listener.fileno()
     children = (
@@ -193,6 +195,18 @@ def _signing(settings: Settings) -> dict[str, str]:
         "FOLIOT_OBJECTS": settings.objects or str(settings.home / "objects"),
         "FOLIOT_AUDIT_KEY_FILE": str(settings.audit_key_file or own),
     }
+
+
+def _master(settings: Settings) -> dict[str, str]:
+    """A master key from the first day on, of this home's own unless there is another: secrets need one."""
+    if settings.master_key is not None or settings.master_key_file is not None:
+        return {}
+    own = master_file(settings.home)
+    if not own.exists():
+        own.touch(mode=0o600)
+        own.write_text(new_master_text() + "\n", encoding="ascii")
+        log.info("made a master key: without it, secrets and encrypted payloads are lost; keep a copy", file=str(own))
+    return {"FOLIOT_MASTER_KEY_FILE": str(own)}
 
 
 def _next_port(settings: Settings) -> dict[str, str]:

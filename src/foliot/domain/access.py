@@ -22,6 +22,7 @@ class Scope(StrEnum):
     TENANTS_READ = "tenants:read"
     TENANTS_WRITE = "tenants:write"
     SECRETS_READ = "secrets:read"
+    SECRETS_WRITE = "secrets:write"
     KEYS_READ = "keys:read"
     KEYS_WRITE = "keys:write"
     AUDIT_READ = "audit:read"
@@ -43,7 +44,7 @@ class Role(StrEnum):
 
 _VIEWER: Final = frozenset({Scope.JOBS_READ, Scope.RUNS_READ, Scope.CALENDARS_READ, Scope.TENANTS_READ})
 _EDITOR: Final = _VIEWER | {Scope.JOBS_WRITE, Scope.RUNS_WRITE, Scope.CALENDARS_WRITE}
-_ADMIN: Final = _EDITOR | {Scope.SECRETS_READ, Scope.KEYS_READ, Scope.KEYS_WRITE, Scope.AUDIT_READ}
+_ADMIN: Final = _EDITOR | {Scope.SECRETS_READ, Scope.SECRETS_WRITE, Scope.KEYS_READ, Scope.KEYS_WRITE, Scope.AUDIT_READ}
 _OPERATOR: Final = _ADMIN | {Scope.TENANTS_WRITE, Scope.FLEET_READ, Scope.FLEET_WRITE}
 
 GRANTS: Final[Mapping[Role, frozenset[Scope]]] = MappingProxyType(

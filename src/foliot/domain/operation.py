@@ -12,6 +12,7 @@ class OperationKind(IntEnum):
     BACKFILL = 1
     REPLAY = 2  # of dead letters
     DISCARD = 3
+    REENCRYPT = 4  # of what a tenant has stored
 
     @property
     def word(self) -> str:

@@ -15,6 +15,7 @@ from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import Priority
 from foliot.domain.limits import Concurrency
 from foliot.domain.retry import Backoff
+from foliot.domain.secret import Text
 
 FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][\w.-]{0,199}", re.ASCII)
 LARGEST_PAYLOAD: Final = 256 * 1024
@@ -31,7 +32,7 @@ class HttpHandler(msgspec.Struct, frozen=True, tag="http", tag_field="type", for
 
     url: str | None = None
     method: str = "POST"
-    headers: dict[str, str] = {}
+    headers: dict[str, Text] = {}
 
     @property
     def group(self) -> str:
@@ -88,7 +89,7 @@ class ContainerHandler(msgspec.Struct, frozen=True, tag="container", tag_field="
 
     image: str = ""
     args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
+    env: dict[str, Text] = {}
     resources: Resources = Resources()
 
     @property

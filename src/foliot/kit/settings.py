@@ -44,6 +44,10 @@ class Settings(NamedTuple):
     """FOLIOT_OBJECTS: where objects are kept outside of the database: a folder, or s3://bucket/prefix."""
     audit_key_file: Path | None
     """FOLIOT_AUDIT_KEY_FILE: the file with the keys that sign the audit trail, one a line; the first signs."""
+    master_key: str | None
+    """FOLIOT_MASTER_KEY: the master key itself, where a file cannot be had; it wraps the keys that encrypt payloads."""
+    master_key_file: Path | None
+    """FOLIOT_MASTER_KEY_FILE: the file with the master keys, one a line; the first wraps, the others still unwrap."""
     http_per_host: int
     """FOLIOT_HTTP_PER_HOST: most calls at once of one worker process to the same host and port; 0 for no limit."""
     tenant_rate: int
@@ -81,6 +85,8 @@ class Settings(NamedTuple):
             http_deny=_list(environment.get("FOLIOT_HTTP_DENY", "")),
             objects=environment.get("FOLIOT_OBJECTS") or None,
             audit_key_file=_path(environment.get("FOLIOT_AUDIT_KEY_FILE")),
+            master_key=environment.get("FOLIOT_MASTER_KEY") or None,
+            master_key_file=_path(environment.get("FOLIOT_MASTER_KEY_FILE")),
             http_per_host=_whole("FOLIOT_HTTP_PER_HOST", environment.get("FOLIOT_HTTP_PER_HOST") or "0"),
             tenant_rate=_whole("FOLIOT_TENANT_RATE", environment.get("FOLIOT_TENANT_RATE") or "0"),
             tenant_backlog=_whole("FOLIOT_TENANT_BACKLOG", environment.get("FOLIOT_TENANT_BACKLOG") or "1000000"),
@@ -145,6 +151,11 @@ class Access(msgspec.Struct, frozen=True):
 def client_file(home: Path) -> Path:
     """Where `foliot up` leaves the address and key for clients on the same machine."""
     return home / "client.json"
+
+
+def master_file(home: Path) -> Path:
+    """Where `foliot up` keeps the master key that it made."""
+    return home / "master.key"
 
 
 def find_access(environment: Mapping[str, str]) -> Access | None:

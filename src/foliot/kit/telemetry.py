@@ -8,6 +8,8 @@ from typing import Any, Final, TextIO
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 
+from foliot.kit.hush import HUSH
+
 REGISTRY: Final = CollectorRegistry()
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -136,16 +138,14 @@ def serve_metrics(host: str, port: int) -> None:
 def start_logging(*, process: str, level: str = "info", json: bool = False, stream: TextIO | None = None) -> None:
     """One line per event: readable by people, or as JSON by machines. Standard library loggers join in."""
     output = stream or sys.stderr
-    render: list[Any] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if json
-        else [structlog.processors.format_exc_info, _Readable(process)]
-    )
+    render: list[Any] = [structlog.processors.JSONRenderer()] if json else [_Readable(process)]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso" if json else "%H:%M:%S", utc=json),
+            structlog.processors.format_exc_info,
+            _hush,
             *render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
@@ -154,7 +154,22 @@ def start_logging(*, process: str, level: str = "info", json: bool = False, stre
     )
     if json:
         structlog.contextvars.bind_contextvars(process=process)
-    logging.basicConfig(level=logging.WARNING, stream=output, format=f"{process}: %(name)s: %(message)s", force=True)
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(_Hushed(f"{process}: %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def _hush(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What handlers log may hold what they were entrusted with."""
+    hidden: MutableMapping[str, Any] = HUSH.hidden(event)
+    return hidden
+
+
+class _Hushed(logging.Formatter):
+    """As above, for what comes through the standard library."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return HUSH.hide(super().format(record))
 
 
 class _Readable:

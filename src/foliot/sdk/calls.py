@@ -101,6 +101,22 @@ def revoke_key(key: str) -> Request:
     return Request("DELETE", path("keys", key))
 
 
+def set_secret(name: str, value: str) -> Request:
+    return Request("PUT", path("secrets", name), _encode({"value": value}))
+
+
+def delete_secret(name: str) -> Request:
+    return Request("DELETE", path("secrets", name))
+
+
+def switch_encryption(enabled: bool, tenant: str | None) -> Request:
+    return Request("PUT", path("encryption"), _body({"enabled": enabled, "tenant": tenant}))
+
+
+def rotate_encryption(tenant: str | None) -> Request:
+    return Request("POST", path("encryption", verb=":rotate"), _body({"tenant": tenant}))
+
+
 def limit_tenant(tenant: str, concurrency: int | None) -> Request:
     return Request("PATCH", path("tenants", tenant), _encode({"limits": {"concurrency": concurrency}}))
 

@@ -12,6 +12,8 @@ from foliot.kit.signals import READY
 from foliot.store import outside
 from foliot.store.database import Database, Line
 from foliot.store.outside import Ended
+from foliot.store.sealed import ERROR, sealed_outcome
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.codec import rfc3339
 
 MOST_REMEMBERED: Final = 10_000
@@ -20,8 +22,15 @@ MOST_REMEMBERED: Final = 10_000
 class Completer:
     """Takes the word of whoever holds the token of an attempt: the first counts, whoever comes later is told of it."""
 
-    def __init__(self, database: Database, hint: Callable[[str], None], chance: Chance | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        hint: Callable[[str], None],
+        chance: Chance | None = None,
+        vault: Vault = NO_VAULT,
+    ) -> None:
         self._database = database
+        self._vault = vault
         self._hint = hint
         self._chance = chance or fair()
         self._vouchers: dict[int, Voucher] = {}
@@ -60,6 +69,8 @@ class Completer:
         # Again, if it went from its worker's hands to outside in between.
         while (going := await outside.find_attempt(line, attempt)) is not None:
             outcome = outcome_of(answer, going.spec, going.run.failures, self._chance())
+            if lock := await self._vault.lock(going.run.tenant):
+                outcome = sealed_outcome(lock, going.run.id, outcome)
             if await outside.end(line, going, outcome, self._called):
                 return True
         return False
@@ -72,7 +83,10 @@ class Completer:
         if ended is None:
             hint = "its worker was taken for dead before it had begun, or it is too long ago"
             return Conflict("this attempt is not under way, and nothing is known of it", hint)
-        await outside.keep_late_word(line, attempt, *_said(answer))
+        ending, error = _said(answer)
+        if lock := await self._vault.lock(attempt.tenant):
+            error = lock.text(attempt.run, ERROR, error)
+        await outside.keep_late_word(line, attempt, ending, error)
         how = f"it ended as {ended.ending.word} at {rfc3339(ended.at)}"
         return Conflict(f"this attempt is over: {how}", "that stands; a new attempt comes with a token of its own")
 

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
+import msgspec
+
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, NotFound
 from foliot.domain.ids import encode
@@ -14,9 +16,11 @@ from foliot.store.database import Connection, Database, Row
 from foliot.store.jobs import Definition, Standing
 from foliot.store.past import Lingering
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
+from foliot.store.sealed import PAYLOAD, opened
 from foliot.store.specs import SpecBook, SpecRef
 from foliot.store.submission import Asked, NewRun, answer_once, do_once, plan
 from foliot.store.terms import respect_quota
+from foliot.store.vault import NO_VAULT, Mark, Vault, open_answer, sealed_answer
 
 ONE_TIME_ORIGIN = 1
 _TRIES = 5
@@ -31,10 +35,13 @@ _Answer = Callable[[Connection, Sequence[int]], Awaitable[bytes]]
 class Control:
     """What owners do to their jobs."""
 
-    def __init__(self, database: Database, specs: SpecBook, hint: Callable[[str], None]) -> None:
+    def __init__(
+        self, database: Database, specs: SpecBook, hint: Callable[[str], None], vault: Vault = NO_VAULT
+    ) -> None:
         self._database = database
         self._specs = specs
         self._hint = hint
+        self._vault = vault
 
     async def read(self, tenant: int, job: int) -> JobRow:
         async with self._database.connection() as connection:
@@ -74,12 +81,13 @@ class Control:
                 made = await self._insert(connection, specs, drafts)
                 body = await answer(connection, made)
                 await _note_made(connection, made, drafts)
-                await answer_once(connection, asked, body)
+                await answer_once(connection, asked, await sealed_answer(self._vault, asked.tenant, asked.key, body))
             return body
 
         body, is_new = await do_once(self._database, asked, write)
-        if is_new:
-            self._hint(DUE)
+        if not is_new:
+            return await open_answer(self._vault, asked.tenant, asked.key, body)
+        self._hint(DUE)
         return body
 
     async def put(self, tenant: int, key: str, edit: Callable[[JobRow | None], Draft]) -> tuple[JobRow, bool]:
@@ -134,7 +142,8 @@ class Control:
         One transaction for all. Jobs that somebody else changes at the same moment stay as they are, and so do those of
         which `redraft` makes nothing.
         """
-        rows = {row.id: row for row in await find_jobs(self._database, tenant, numbers)}
+        found = await find_jobs(self._database, tenant, numbers)
+        rows = {row.id: row for row in await opened(self._vault, tenant, found)}
         # A graph goes with its first root.
         leading = {job: row for job, row in rows.items() if row.head in {None, job}}
         drafts = {job: draft for job, row in leading.items() if (draft := redraft(row)) is not None}
@@ -257,6 +266,9 @@ class Control:
         if wired:
             graphs = await wiring.plan_new(connection, specs[0].tenant, [job for job, _ in numbers], drafts, schedules)
             drafts, schedules = graphs.drafts, graphs.schedules
+        drafts = [
+            await self._sealed(spec, job, draft) for (job, _), spec, draft in zip(numbers, specs, drafts, strict=True)
+        ]
         new = [
             Definition(job, spec, draft, schedule, run if draft.kind is Kind.ONE_TIME else None)
             for (job, run), spec, draft, schedule in zip(numbers, specs, drafts, schedules, strict=True)
@@ -294,7 +306,7 @@ class Control:
         await calendars.follow(connection, [draft])
         (schedule,), _ = await jobs.find_schedules(connection, tenant, [draft])
         graphs = await wiring.plan_change(connection, tenant, before, draft, schedule)
-        draft, schedule = graphs.drafts[0], graphs.schedules[0]
+        draft, schedule = await self._sealed(spec, before.id, graphs.drafts[0]), graphs.schedules[0]
         locked = await jobs.lock_schedules(connection, [before.schedule, schedule, *graphs.schedules_of_all()])
         standing = await jobs.lock_job(connection, tenant, before.id)
         if standing is None or standing.version != before.version:
@@ -361,7 +373,14 @@ class Control:
         row = await find_job(connection, tenant, job)
         if row is None:
             raise NotFound("there is no such job")
-        return row
+        (shown,) = await opened(self._vault, tenant, [row])
+        return shown
+
+    async def _sealed(self, spec: SpecRef, job: int, draft: Draft) -> Draft:
+        """As it is stored. What is counted by its payload has been by now."""
+        if (lock := await self._vault.lock(spec.tenant)) is None:
+            return draft
+        return msgspec.structs.replace(draft, payload=lock.seal(Mark.JOB, job, PAYLOAD, draft.payload))
 
 
 def _counted(drafts: Sequence[Draft]) -> dict[str, int]:

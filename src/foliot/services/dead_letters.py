@@ -18,7 +18,9 @@ from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.letters import LetterRow, Replayed
 from foliot.store.reading import NEWEST
+from foliot.store.sealed import opened
 from foliot.store.submission import Asked, answer_once, do_once
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.letters import LettersDone, LetterView, RefusedRun, WholeLetter
 from foliot.wire.views import AttemptView, Page
 
@@ -29,13 +31,15 @@ _NOT_THERE: Final = "there is no such dead letter: it may have been replayed or 
 class DeadLetters:
     """Serves one tenant at a time; another tenant's id is answered like one that never was."""
 
-    def __init__(self, database: Database, hint: Callable[[str], None]) -> None:
+    def __init__(self, database: Database, hint: Callable[[str], None], vault: Vault = NO_VAULT) -> None:
         self._database = database
         self._hint = hint
+        self._vault = vault
 
     async def list(self, tenant: int, selection: Selection, *, limit: int, cursor: str | None) -> Page[LetterView]:
         """Newest runs first."""
         rows = await letters.list_letters(self._database, tenant, selection, below=_id_of(cursor), limit=limit + 1)
+        rows = await opened(self._vault, tenant, rows)
         following = encode("c", rows[limit - 1].id) if len(rows) > limit else None
         return Page([LetterView(**letter_fields(row)) for row in rows[:limit]], following)
 
@@ -43,7 +47,8 @@ class DeadLetters:
         row = await letters.find_letter(self._database, tenant, run)
         if row is None:
             raise NotFound("there is no such dead letter")
-        return row
+        (shown,) = await opened(self._vault, tenant, [row])
+        return shown
 
     async def replay(
         self, tenant: int, runs: Sequence[int], *, key: str | None = None, fingerprint: bytes = b""

@@ -5,6 +5,8 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from foliot.domain.calendar import Calendar
 from foliot.domain.errors import NotFound
 from foliot.domain.explain import RunFacts, explain_run
@@ -18,14 +20,17 @@ from foliot.store.calendars import Bodies, fetch_on
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
 from foliot.store.reading import JobRow
+from foliot.store.sealed import ERROR
+from foliot.store.vault import NO_VAULT, Owner, Vault
 from foliot.wire.explain import JobExplanation, RunExplanation, blocking_word, gate_view, held_view
 
 
 class Explainer:
     """Reads for one tenant at a time; another tenant's id is answered like one that never was."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vault: Vault = NO_VAULT) -> None:
         self._database = database
+        self._vault = vault
         self._calendars = Bodies()
 
     async def run(self, tenant: int, run: int) -> RunExplanation:
@@ -33,7 +38,7 @@ class Explainer:
             facts = await explain.facts_of_run(connection, tenant, run)
         if facts is None:
             raise NotFound("there is no such run")
-        explanation = explain_run(facts)
+        explanation = explain_run(await self._opened(tenant, facts))
         estimate = explanation.estimate
         return RunExplanation(
             run_id=encode("run", run),
@@ -47,6 +52,12 @@ class Explainer:
             gates=[gate_view(gate) for gate in explanation.gates],
             at=facts.now,
         )
+
+    async def _opened(self, tenant: int, facts: RunFacts) -> RunFacts:
+        if facts.error is None:
+            return facts
+        error = await self._vault.opened_text(Owner(tenant, facts.run), ERROR, facts.error)
+        return msgspec.structs.replace(facts, error=error)
 
     async def job(self, tenant: int, job: int) -> JobExplanation:
         async with explain.one_moment(self._database) as connection:

@@ -16,8 +16,10 @@ from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.graphs import GraphRow, NodeRow
 from foliot.store.jobs import clock
+from foliot.store.sealed import PAYLOAD
 from foliot.store.stopping import stop
 from foliot.store.submission import Asked, NewRun, answer_once, do_once
+from foliot.store.vault import NO_VAULT, Mark, Vault
 from foliot.wire.graphs import WORDS, GraphEdge, GraphNode, GraphView
 from foliot.wire.views import Accepted
 
@@ -27,9 +29,10 @@ _WHY: Final = "its graph was cancelled"
 class Graphs:
     """Serves one tenant at a time; another tenant's run is answered like one that never was."""
 
-    def __init__(self, database: Database, hint: Callable[[str], None]) -> None:
+    def __init__(self, database: Database, hint: Callable[[str], None], vault: Vault = NO_VAULT) -> None:
         self._database = database
         self._hint = hint
+        self._vault = vault
 
     async def start(self, run: NewRun, asked: Asked) -> bytes:
         """Start the graph whose root `run` is of, all its roots at once; the answer names the run of that root.
@@ -54,7 +57,9 @@ class Graphs:
             raise Conflict("a job without which the graph cannot start is paused or cancelled", hint)
         now = await clock(connection)
         due = run.due or (now + run.delay if run.delay else now)
-        return await graphs.start_graph(connection, graphs.Start(run.job, run.spec, run.payload, run.limit_key, due))
+        lock = await self._vault.lock(run.spec.tenant)
+        payload = run.payload if lock is None else lock.seal(Mark.JOB, run.job, PAYLOAD, run.payload)
+        return await graphs.start_graph(connection, graphs.Start(run.job, run.spec, payload, run.limit_key, due))
 
     async def read(self, tenant: int, run: int) -> GraphView:
         """The graph that a run is part of."""

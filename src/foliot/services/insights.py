@@ -25,6 +25,8 @@ from foliot.store.graphs import Hindrance
 from foliot.store.outside import signing_key
 from foliot.store.reading import NEWEST, AttemptRow, JobRow, RunRow
 from foliot.store.reports import Said, progress_of_attempts, progress_of_runs
+from foliot.store.sealed import opened, opened_passage, opened_said
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.graphs import need_bodies
 from foliot.wire.jobs import JobBody, draft_of, usual_end, usual_retries
@@ -52,8 +54,9 @@ View = TypeVar("View")
 class Insights:
     """Reads for one tenant at a time; another tenant's id is answered like one that never was."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vault: Vault = NO_VAULT) -> None:
         self._database = database
+        self._vault = vault
         self._calendars = Bodies()
 
     async def job(self, tenant: int, tenant_name: str, job: int) -> JobView:
@@ -62,6 +65,7 @@ class Insights:
         if row is None:
             raise NotFound("there is no such job")
         calendars = await self._calendars.learn(self._database.fetch, [row.schedule_key])
+        (row,) = await opened(self._vault, tenant, [row])
         return job_view(tenant_name, row, calendars)
 
     async def job_by_key(self, tenant: int, tenant_name: str, key: str) -> JobView:
@@ -98,6 +102,7 @@ class Insights:
             kind=None if schedule_type is None else _KINDS[schedule_type],
             limit=limit + 1,
         )
+        rows = await opened(self._vault, tenant, rows)
         calendars = await self._calendars.learn(self._database.fetch, {row.schedule_key for row in rows})
         return _page(rows, limit, lambda row: job_view(tenant_name, row, calendars), lambda row: encode("c", row.id))
 
@@ -105,7 +110,7 @@ class Insights:
         row = await reading.find_run(self._database, tenant, run, COUNTED)
         if row is None:
             raise NotFound("there is no such run")
-        (view,) = await self._run_views([row])
+        (view,) = await self._run_views(tenant, [row])
         if row.waits == "parents":
             view.waiting_for = parents_words(await graphs.why_blocked(self._database, run))
         return view
@@ -134,12 +139,14 @@ class Insights:
             text=text,
             limit=limit + 1,
         )
-        views = dict(zip((row.id for row in rows), await self._run_views(rows), strict=True))
+        views = dict(zip((row.id for row in rows), await self._run_views(tenant, rows), strict=True))
         return _page(rows, limit, lambda row: views[row.id], lambda row: encode("c", row.id))
 
-    async def _run_views(self, rows: Sequence[RunRow]) -> list[RunView]:
+    async def _run_views(self, tenant: int, rows: Sequence[RunRow]) -> list[RunView]:
         """With what they said of themselves."""
-        said = await progress_of_runs(self._database, [row.id for row in rows])
+        rows = await opened(self._vault, tenant, rows)
+        told = await progress_of_runs(self._database, [row.id for row in rows])
+        said = {run: await opened_said(self._vault, tenant, run, word) for run, word in told.items()}
         return [run_view(row, said.get(row.id)) for row in rows]
 
     async def versions(self, tenant: int, job: int, *, limit: int, cursor: str | None) -> Page[VersionView]:
@@ -148,6 +155,8 @@ class Insights:
         rows = await past.list_versions(self._database, tenant, job, below=below, limit=limit + 1)
         if not rows and cursor is None:
             raise NotFound("there is no such job")
+        shown = await opened(self._vault, tenant, [row.job for row in rows])
+        rows = [row._replace(job=job_) for row, job_ in zip(rows, shown, strict=True)]
 
         def view(row: past.VersionRow) -> VersionView:
             definition = msgspec.to_builtins(body_of(row.job), builtin_types=(msgspec.Raw,))
@@ -165,7 +174,8 @@ class Insights:
         going = None
         if row.state == State.RUNNING and row.started_at is not None:
             going = Step(row.started_at, "started", State.RUNNING, row.attempt + 1, row.worker)
-        known = await past.passages_of(self._database, tenant, run)
+        told = await past.passages_of(self._database, tenant, run)
+        known = [await opened_passage(self._vault, tenant, run, each) for each in told]
         found = steps(Step(instant_of(run), "accepted", waits), known, going)[first:]
         return Page([_transition(each) for each in found[:limit]], str(first + limit) if len(found) > limit else None)
 
@@ -179,7 +189,9 @@ class Insights:
         rows = await reading.list_attempts(
             self._database, tenant, job=job, run=run, below=_attempt_of(cursor), limit=limit + 1
         )
-        said = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+        rows = await opened(self._vault, tenant, rows)
+        told = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+        said = {each: await opened_said(self._vault, tenant, each[0], word) for each, word in told.items()}
 
         def view(row: AttemptRow) -> AttemptView:
             return attempt_view(row, said.get((row.run, row.fence)))

@@ -14,6 +14,7 @@ from foliot.store.admission import enter
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
+from foliot.store.sealed import sealed_run
 from foliot.store.submission import (
     Answer,
     NewRun,
@@ -25,6 +26,7 @@ from foliot.store.submission import (
     plan,
     remember,
 )
+from foliot.store.vault import NO_VAULT, Vault
 
 _SPEC = attrgetter("spec")
 MOST_FAILURES = 5
@@ -59,7 +61,8 @@ class _Call(msgspec.Struct, eq=False):
 class Submitter:
     """Group commit without a timer. Acknowledged means on disk: a call returns after its commit, not before."""
 
-    def __init__(self, database: Database, hint: Callable[[str], None]) -> None:
+    def __init__(self, database: Database, hint: Callable[[str], None], vault: Vault = NO_VAULT) -> None:
+        self._vault = vault
         self._ranks = database.line(synchronous_commit="off")
         self._writes = database.line(lock_timeout="200ms")
         self._hint = hint
@@ -144,7 +147,8 @@ class Submitter:
                 call.done.set_exception(error)
 
     async def _write(self, calls: list[_Call]) -> list[Accepted]:
-        if (lone := _lone(calls)) is not None:
+        # What is sealed is bound to its run, whose id must be known before.
+        if (lone := _lone(calls)) is not None and lone.spec.tenant not in await self._vault.sealing():
             try:
                 async with self._writes.borrow(atomic=False) as connection:
                     return [Accepted(ids=[await enqueue_alone(connection, lone)])]
@@ -167,6 +171,7 @@ class Submitter:
         alone = all_free or not (now or any(run.enters for run in runs))  # one statement writes them all
         keyed = any(call.key for call in calls)
         atomic = keyed or not alone or any(run.job is not None for run in runs)
+        locks = await self._vault.locks(run.spec.tenant for run in runs) if await self._vault.sealing() else {}
         async with self._writes.borrow(atomic=atomic) as connection:
             repeated = await self._remember(connection, calls, minted) if keyed else [None] * len(calls)
             rows = [
@@ -175,6 +180,8 @@ class Submitter:
                 if answer is None
                 for run, id_ in zip(call.runs, numbers, strict=True)
             ]
+            if locks:
+                rows = [(sealed_run(locks.get(run.spec.tenant), run, id_), id_) for run, id_ in rows]
             if fresh := {run.job for run, _ in rows if run.job is not None}:
                 await _refuse_closed(connection, fresh)
             if at_once := rows if all_free else [row for row in rows if row[0].is_free]:

@@ -19,6 +19,8 @@ class Report(NamedTuple):
     at: datetime
     state: bytes | None
     """A checkpoint."""
+    tenant: int = 0
+    """Whose run it is, where that is known."""
 
 
 async def report(line: Line, worker: int, reports: Sequence[Report]) -> set[tuple[int, int]]:
@@ -68,3 +70,8 @@ async def progress_of_attempts(database: Database, attempts: Sequence[tuple[int,
     runs, fences = zip(*attempts, strict=True)
     rows = await database.fetch("progress_of_attempts", runs, fences)
     return {(row["run"], row["fence"]): Said(*tuple(row)[2:]) for row in rows}
+
+
+async def tenants_of(line: Line, runs: Sequence[int]) -> dict[int, int]:
+    """Whose these runs are, as far as they have not ended."""
+    return {row["id"]: row["tenant"] for row in await line.fetch("tenants_of_runs", runs)}

@@ -135,6 +135,9 @@ async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> dict
     return {row["id"]: row["queue"] for row in found}
 
 
+_REFERS: Final = b'{"$secret":'
+
+
 class StoredSpec(NamedTuple):
     lane: int
     spec: Spec
@@ -142,8 +145,14 @@ class StoredSpec(NamedTuple):
     """Whose it is, by name."""
     signing: bytes = b""
     """What calls of its handler are signed with, if it is one that is called over HTTP."""
+    refers: bool = False
+    """Whether its handler refers to secrets."""
+
+    @classmethod
+    def read(cls, lane: int, body: bytes, tenant: str, signing: bytes) -> "StoredSpec":
+        return cls(lane, Spec.parse(body), tenant, signing, _REFERS in body)
 
 
 async def fetch_specs(line: Line, ids: list[int]) -> dict[int, StoredSpec]:
     rows = await line.fetch("fetch_specs", ids)
-    return {row["id"]: StoredSpec(row["lane"], Spec.parse(row["body"]), row["tenant"], row["signing"]) for row in rows}
+    return {row["id"]: StoredSpec.read(row["lane"], row["body"], row["tenant"], row["signing"]) for row in rows}

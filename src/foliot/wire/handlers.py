@@ -1,9 +1,11 @@
 """Handlers on the wire: which functions, web addresses and commands a job or a run may name."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from foliot.domain.errors import InvalidField
+from foliot.domain.secret import SecretRef, Text, check_name
 from foliot.domain.spec import FUNCTION_NAME, CommandHandler, ContainerHandler, FunctionHandler, Handler, HttpHandler
 from foliot.domain.target import check_url
 from foliot.wire.codec import CONTROL
@@ -88,11 +90,13 @@ def _check_words(words: tuple[str, ...], field: str) -> None:
             raise InvalidField(f"{field}[{place}]", "contains a NUL character", "no argument of a program can")
 
 
-def _check_env(env: dict[str, str]) -> None:
-    if len(env) > MOST_VARIABLES or sum(map(len, (*env, *env.values()))) > LARGEST_ARGV:
+def _check_env(env: dict[str, Text]) -> None:
+    plain = plain_texts(env, "handler.env")
+    if len(env) > MOST_VARIABLES or sum(map(len, (*env, *plain.values()))) > LARGEST_ARGV:
         hint = "put it into the payload, which is read from standard input"
         raise InvalidField("handler.env", f"more than {MOST_VARIABLES} variables, or too large", hint)
-    for name, value in env.items():
+    for name in env:
+        value = plain.get(name, "")
         if not _VARIABLE.fullmatch(name) or name.startswith("FOLIOT_"):
             hint = "letters, digits and '_'; names that begin with FOLIOT_ are ours"
             raise InvalidField("handler.env", f"{name[:40]!r} cannot be set", hint)
@@ -100,10 +104,23 @@ def _check_env(env: dict[str, str]) -> None:
             raise InvalidField("handler.env", f"{name} contains control characters", "put it into the payload")
 
 
-def _check_headers(headers: dict[str, str]) -> None:
+def plain_texts(values: Mapping[str, Text], field: str) -> dict[str, str]:
+    """Those that are no secrets; the names of those that are have been looked at."""
+    for value in values.values():
+        if isinstance(value, SecretRef):
+            try:
+                check_name(value.name)
+            except InvalidField as error:
+                raise InvalidField(field, error.message, error.hint) from None
+    return {name: value for name, value in values.items() if isinstance(value, str)}
+
+
+def _check_headers(headers: dict[str, Text]) -> None:
+    plain = plain_texts(headers, "handler.headers")
     if len(headers) > MOST_HEADERS or len({name.lower() for name in headers}) < len(headers):
         raise InvalidField("handler.headers", f"more than {MOST_HEADERS}, or one twice", "send fewer")
-    for name, value in headers.items():
+    for name in headers:
+        value = plain.get(name, "")
         if not _HEADER.fullmatch(name) or len(value) > LONGEST_HEADER or CONTROL.search(value):
             hint = f"plain names; values without control characters, at most {LONGEST_HEADER:,} long"
             raise InvalidField("handler.headers", f"{name[:40]!r} cannot be sent as a header", hint)

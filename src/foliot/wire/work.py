@@ -211,6 +211,25 @@ class ClaimAnswer(msgspec.Struct):
     """Whether a heartbeat would learn something: that it is to leave, or a run to stop, or a queue was paused."""
 
 
+class SecretsBody(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Secrets that a run refers to which the worker holds, and is about to begin."""
+
+    worker: str
+    run_id: str
+    fence: Fence
+    names: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(min_length=1, max_length=1_000)]
+
+
+class SecretsAnswer(msgspec.Struct):
+    """By name, those that there are. Nothing of a run that is not `held`: the worker has lost it, or never had it."""
+
+    values: dict[str, str]
+    held: bool = True
+
+    def __repr__(self) -> str:
+        return "SecretsAnswer()"
+
+
 def same_length(body: Any, *columns: str) -> bool:
     """Whether all columns have an entry for every run."""
     return len({len(getattr(body, name)) for name in columns}) <= 1

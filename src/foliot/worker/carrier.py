@@ -24,7 +24,9 @@ from foliot.store.jobs import fetch_names
 from foliot.store.outbox import send_out
 from foliot.store.outside import voucher_of
 from foliot.store.reports import Report
+from foliot.store.sealed import CHECKPOINT, opened_runs, sealed_endings, sealed_reports
 from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
+from foliot.store.vault import NO_VAULT, Owner, Vault
 from foliot.store.waiting import promote_due
 
 log = structlog.get_logger("worker")
@@ -36,7 +38,14 @@ _LEFT_LYING: Final = Look(overdue=timedelta(milliseconds=200))
 class SqlCarrier:
     """Implements `port.Carrier` for a worker that may speak to the database."""
 
-    def __init__(self, line: Callable[..., Line], worker: int, name: str, about: About = UNTOLD) -> None:
+    def __init__(
+        self,
+        line: Callable[..., Line],
+        worker: int,
+        name: str,
+        about: About = UNTOLD,
+        vault: Callable[[Line], Vault] = lambda _: NO_VAULT,
+    ) -> None:
         self._worker = worker
         self._name = name
         # Whatever a statement waits for, it is given up while the lease (15 s) still stands, and said again: a result
@@ -45,6 +54,7 @@ class SqlCarrier:
         self._settlements = line(statement_timeout="10s", lock_timeout="200ms")
         self._lease = line(statement_timeout="3s")
         self._specs = SpecBook(self._claims)
+        self._vault = vault(self._settlements)
         self._swept = float("-inf")
         self._about = about
         self._lanes: list[int] = []
@@ -67,10 +77,11 @@ class SqlCarrier:
         portions: Sequence[int],
         patience: timedelta = timedelta(),
     ) -> list[Claimed]:
-        return await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions, patience)
+        taken = await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions, patience)
+        return await opened_runs(self._vault, taken)
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
-        return await dispatch.strays(self._claims, self._worker, known)
+        return await opened_runs(self._vault, await dispatch.strays(self._claims, self._worker, known))
 
     async def specs(self, ids: Sequence[int]) -> dict[int, StoredSpec]:
         return await fetch_specs(self._claims, list(ids))
@@ -81,17 +92,19 @@ class SqlCarrier:
     async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
         others = [each for each in batch if each.outcome is not SUCCEEDED]  # failed, or with something to keep
         successes = [each for each in batch if each.outcome is SUCCEEDED] if others else batch
+        written = await sealed_endings(self._vault, others) if others else ()
         lost: list[Settlement] = []
         called: set[int] = set()
         told = self._settlements, self._worker
         if successes and await dispatch.settle(*told, successes, called.update) < len(successes):
             lost += await self._lost(successes)
-        if others and await dispatch.conclude(*told, others, called.update) < len(others):
+        if others and await dispatch.conclude(*told, written, called.update) < len(others):
             lost += await self._lost(others)
         if not called.issubset(self._lanes):  # ours are looked into after each settle
             await notify(self._settlements, READY)
         if results := [each for each in lost if each.outcome.ending.is_result]:
-            await dispatch.keep_late_results(self._settlements, self._worker, results)
+            kept = await sealed_endings(self._vault, results)
+            await dispatch.keep_late_results(self._settlements, self._worker, kept)
         return lost
 
     async def _lost(self, batch: Sequence[Settlement]) -> list[Settlement]:
@@ -107,10 +120,15 @@ class SqlCarrier:
         return ours
 
     async def report(self, reports: Sequence[Report]) -> set[tuple[int, int]]:
-        return await store_reports.report(self._settlements, self._worker, reports)
+        told = await sealed_reports(self._vault, reports)
+        return await store_reports.report(self._settlements, self._worker, told)
 
     async def last_checkpoint(self, run: Claimed) -> bytes | None:
-        return await store_reports.last_checkpoint(self._settlements, self._worker, run.id, run.fence)
+        state = await store_reports.last_checkpoint(self._settlements, self._worker, run.id, run.fence)
+        return None if state is None else await self._vault.open(Owner(run.tenant, run.id), CHECKPOINT, state)
+
+    async def secrets(self, run: Claimed, names: Sequence[str]) -> dict[str, str]:
+        return await self._vault.secrets(run.tenant, names)
 
     async def forget(self, fences: Sequence[int]) -> None:
         await dispatch.forget(self._settlements, self._worker, fences)

@@ -20,6 +20,7 @@ from foliot.worker.executor import Executor, Executors
 from foliot.worker.lineup import Waiting
 from foliot.worker.port import Carrier
 from foliot.worker.runner import Runner
+from foliot.worker.secrets import Secretive, may_refer
 from foliot.worker.settler import Settler
 from foliot.worker.shares import Portion, Shares
 
@@ -68,6 +69,7 @@ class Claimer:
         self._settler = settler
         self._concurrency = concurrency
         self._alone = alone
+        self._secretive = Secretive(carrier)
         self._marks = Marks(shares.lanes)
         self._shares = shares
         self._specs: dict[int, tuple[StoredSpec, Executor | None]] = {}
@@ -175,11 +177,15 @@ class Claimer:
                     self._shun(stored)
                 continue
             name = stored.spec.handler.label if run.job is None else self._names.get(run.job, "")
+            is_secretive = may_refer(run, stored)
             suspect = run.deaths and manner(run.deaths) is Manner.ALONE
             if suspect and (alone := self._alone(stored)) is not None:
                 log.warning("running alone what may kill workers", run=encode("run", run.id), deaths=run.deaths)
-                self._runner.add_suspect(Waiting(run, stored.spec, name, alone))
+                self._runner.add_suspect(
+                    Waiting(run, stored.spec, name, self._secretive.around(alone) if is_secretive else alone)
+                )
             else:
+                executor = self._secretive.around(executor) if is_secretive else executor
                 batch.append(Waiting(run, stored.spec, name, executor, stored.lane))
         self._runner.add(batch)
         for lane, ranks in seen.items():

@@ -6,12 +6,14 @@ from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import structlog
 
 from foliot.domain.errors import FenceLost
 from foliot.domain.outcome import Ending
 from foliot.domain.report import Progress
 from foliot.kit.clock import Steady, Wall, steady, wall
+from foliot.kit.hush import HUSH
 from foliot.sdk.desk import Desk, promised
 from foliot.store.dispatch import Claimed
 from foliot.store.recovery import Refused, is_contended, is_gone
@@ -111,6 +113,8 @@ class WorkerDesk(Desk):
         return self._wall() + attempt.spec.timeout
 
     def note(self, attempt: Assignment, progress: Progress) -> None:
+        if progress.message is not None:
+            progress = msgspec.structs.replace(progress, message=HUSH.hide(progress.message))
         self._progress[attempt.run] = (progress, self._wall())
         if not self._is_put_off:
             self._is_put_off = True
@@ -141,7 +145,7 @@ class WorkerDesk(Desk):
         reports = []
         for run in {**progress, **states}:
             said, since = progress.get(run, (None, at))
-            reports.append(Report(run.id, run.fence, said, since, states.get(run)))
+            reports.append(Report(run.id, run.fence, said, since, states.get(run), run.tenant))
         try:
             held = await carrier.report(reports) if reports else set()
         except Exception as error:

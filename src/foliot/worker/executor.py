@@ -6,9 +6,21 @@ from datetime import datetime
 import msgspec
 
 from foliot.domain.outcome import Answer
-from foliot.domain.spec import Spec
+from foliot.domain.spec import Handler, Spec
 from foliot.store.dispatch import Claimed
 from foliot.store.specs import StoredSpec
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What a run refers to as secrets, in their place."""
+
+    payload: bytes
+    target: bytes | None
+    handler: Handler
+    secrets: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "Given()"
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
@@ -18,6 +30,20 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     spec: Spec
     name: str
     started_at: datetime
+    given: Given | None = None
+    """Of a run that refers to secrets: what its handler gets instead."""
+
+    @property
+    def payload(self) -> bytes:
+        return self.run.payload if self.given is None else self.given.payload
+
+    @property
+    def target(self) -> bytes | None:
+        return self.run.target if self.given is None else self.given.target
+
+    @property
+    def handler(self) -> Handler:
+        return self.spec.handler if self.given is None else self.given.handler
 
 
 Executor = Callable[[Assignment], Awaitable[Answer]]

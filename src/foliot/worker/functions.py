@@ -56,7 +56,7 @@ def _executor(function: Function, threads: Threads, effects: Effects | None, des
 
     async def execute(assignment: Assignment) -> Answer:
         try:
-            payload = msgspec.json.decode(assignment.run.payload)
+            payload = msgspec.json.decode(assignment.payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Failure(f"the payload cannot be read: {error}", permanent=True, classes=("UnreadablePayload",))
         try:

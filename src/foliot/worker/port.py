@@ -56,6 +56,9 @@ class Carrier(Protocol):
     async def last_checkpoint(self, run: Claimed) -> bytes | None:
         """What was saved last for this run, by us or by whoever had it before."""
 
+    async def secrets(self, run: Claimed, names: Sequence[str]) -> dict[str, str]:
+        """The values of those of these secrets that its tenant has, and to which a run that we hold refers."""
+
     async def forget(self, fences: Sequence[int]) -> None: ...
 
     async def publish(self, highest: dict[int, int]) -> None: ...

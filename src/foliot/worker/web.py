@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import aiohttp
 import msgspec
@@ -21,6 +21,7 @@ from foliot.domain.redaction import Redaction
 from foliot.domain.result import is_small_json
 from foliot.domain.retry import LONGEST_RETRY_AFTER
 from foliot.domain.seal import Mac, Voucher, signature
+from foliot.domain.secret import SecretRef, Text
 from foliot.domain.spec import HttpHandler
 from foliot.kit import telemetry
 from foliot.kit.outbound import GuardedConnector, Refused
@@ -99,7 +100,7 @@ class _Target(msgspec.Struct):
     """What of an address travels with a run."""
 
     url: str
-    headers: dict[str, str] = {}
+    headers: dict[str, Text] = {}
 
 
 _TARGET: Final = msgspec.json.Decoder(_Target)
@@ -120,7 +121,7 @@ class _Call(NamedTuple):
 
 
 def _call_of(assignment: Assignment, mac: Mac | None, voucher: Voucher | None) -> _Call:
-    run, handler = assignment.run, assignment.spec.handler
+    run, handler = assignment.run, assignment.handler
     if not isinstance(handler, HttpHandler):
         raise TypeError("not an HTTP handler")
     name, at = encode("run", run.id), rfc3339(run.scheduled_at)
@@ -132,12 +133,19 @@ def _call_of(assignment: Assignment, mac: Mac | None, voucher: Voucher | None) -
     if voucher is not None:
         headers["Foliot-Token"] = voucher.token(run.id, run.tenant, run.fence)
     # The owner's own come last but cannot hide ours: the wire refuses names that we set, save for User-Agent.
-    headers.update(handler.headers)
-    if run.target is None:
+    headers.update(_values(handler.headers))
+    if assignment.target is None:
         return _Call(handler.method, _parsed(str(handler.url)), headers, body)
-    target = _TARGET.decode(run.target)
-    headers.update(target.headers)
+    target = _TARGET.decode(assignment.target)
+    headers.update(_values(target.headers))
     return _Call(handler.method, _parsed(target.url), headers, body)
+
+
+def _values(headers: Mapping[str, Text]) -> Mapping[str, str]:
+    """As they are sent: secrets have been put in their places by now."""
+    if any(isinstance(value, SecretRef) for value in headers.values()):
+        raise ValueError("one of its headers is a secret that nobody has put in its place")
+    return cast("Mapping[str, str]", headers)
 
 
 def _headers(run: Claimed, name: str, at: str) -> CIMultiDict[str]:
@@ -162,7 +170,7 @@ def _body(assignment: Assignment, name: str, at: str) -> bytes:
         msgspec.json.encode(assignment.name),
         at.encode(),
         run.attempt + 1,
-        run.payload,
+        assignment.payload,
     )
 
 

@@ -67,3 +67,27 @@ class TenantCalls(Connection):
     def signing_secret(self) -> str:
         """What calls of HTTP handlers are signed with: `whsec_…`."""
         return str(self.request(calls.get("signing-secret"))["secret"])
+
+    def secrets(self, **query: Any) -> Items[Record]:
+        """Secrets by name: `version` and `updated_at`, never what they are."""
+        return self._page(Record, "secrets", **query)
+
+    def set_secret(self, name: str, value: str) -> Record:
+        """Keep a secret, or another value of it, for runs that refer to it as `{"$secret": name}`."""
+        return Record(self.request(calls.set_secret(name, value)))
+
+    def delete_secret(self, name: str) -> Record:
+        """Runs that refer to it fail from now on."""
+        return Record(self.request(calls.delete_secret(name)))
+
+    def get_encryption(self, tenant: str | None = None) -> Record:
+        """Whether payloads are encrypted (`enabled`), and with which `key_version`; an operator may name a tenant."""
+        return Record(self.request(calls.get("encryption", tenant=tenant)))
+
+    def switch_encryption(self, *, enabled: bool, tenant: str | None = None) -> Record:
+        """Encrypt payloads, results and errors from now on, or no more; `operation_id` does so with what is stored."""
+        return Record(self.request(calls.switch_encryption(enabled, tenant)))
+
+    def rotate_encryption(self, tenant: str | None = None) -> Record:
+        """Have a new key encrypt from now on; `operation_id` is how what is stored follows."""
+        return Record(self.request(calls.rotate_encryption(tenant)))

@@ -10,6 +10,7 @@ from foliot.domain.ids import encode
 from foliot.kit.clock import Steady, steady
 from foliot.kit.tasks import background
 from foliot.services.gateway.claims import Claims
+from foliot.services.gateway.entrusting import Entrusting
 from foliot.services.gateway.leases import Leases
 from foliot.services.gateway.membership import Bearer, Membership, worker_number
 from foliot.services.gateway.news import News
@@ -20,12 +21,15 @@ from foliot.services.gateway.taking import Gone, Taking
 from foliot.services.gateway.telling import Teller
 from foliot.store.database import Database
 from foliot.store.outside import voucher_of
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.reports import ReportAnswer, ReportBody
 from foliot.wire.work import (
     ClaimAnswer,
     ClaimBody,
     Heartbeat,
     HeartbeatAnswer,
+    SecretsAnswer,
+    SecretsBody,
     SettleAnswer,
     SettleBody,
     ToldLane,
@@ -37,19 +41,22 @@ __all__ = ["Bearer", "Gateway"]
 class Gateway:
     """Three connections, however many workers there are. What it remembers of them, any other gateway can find out."""
 
-    def __init__(self, database: Database, hint: Callable[[str], None], clock: Steady = steady) -> None:
+    def __init__(
+        self, database: Database, hint: Callable[[str], None], clock: Steady = steady, vault: Vault = NO_VAULT
+    ) -> None:
         self._claim_line = database.line()
         # As workers do that speak to the database themselves: what sits behind somebody's lock is said again later.
         self._settle_line = database.line(statement_timeout="10s", lock_timeout="200ms")
         self._lease_line = database.line(statement_timeout="5s")
         self._membership = Membership(database, self._lease_line)
-        teller = Teller(self._claim_line, clock)
+        teller = Teller(self._claim_line, clock, vault)
         self._claims = Claims(self._claim_line, teller.learn, clock)
         self._taking = Taking(self._claims, teller, self._claim_line, self._settle_line, hint)
-        self._settlements = Settlements(self._settle_line, hint)
+        self._settlements = Settlements(self._settle_line, hint, vault)
         self._leases = Leases(self._lease_line, self._settle_line)
         self._news = News(self._lease_line, self._claims)
-        self._reporting = Reporting(self._settle_line)
+        self._reporting = Reporting(self._settle_line, vault)
+        self._entrusting = Entrusting(self._lease_line, vault)
 
     async def run(self) -> None:
         """Serve until cancelled. One task of this must run for calls to be answered."""
@@ -118,6 +125,13 @@ class Gateway:
             worker = worker_number(body.worker)
             await self._membership.check_owner(bearer, worker)
             return await self._reporting.report(worker, body)
+
+    async def secrets(self, bearer: Bearer, body: SecretsBody) -> SecretsAnswer:
+        """Those that a run refers to, for the worker that holds it."""
+        with reaching():
+            worker = worker_number(body.worker)
+            await self._membership.check_owner(bearer, worker)
+            return await self._entrusting.secrets(worker, body)
 
     async def _settle_and_claim(self, worker: int, body: ClaimBody, ended: SettleBody, gone: Gone) -> ClaimAnswer:
         """Both at once. If one fails so does the call, to be repeated in parts: what was done is found again."""

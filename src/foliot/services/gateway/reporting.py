@@ -12,6 +12,8 @@ from foliot.services.gateway.settlements import check_instants
 from foliot.store import reports
 from foliot.store.database import Line
 from foliot.store.reports import Report
+from foliot.store.sealed import CHECKPOINT, sealed_reports
+from foliot.store.vault import NO_VAULT, Owner, Vault
 from foliot.wire.reports import ReportAnswer, ReportBody, Told, Wanted
 from foliot.wire.work import RunRef
 
@@ -19,19 +21,34 @@ from foliot.wire.work import RunRef
 class Reporting:
     """One worker at a time: this is rare beside claims and settlements."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, vault: Vault = NO_VAULT) -> None:
         self._line = line
+        self._vault = vault
 
     async def report(self, worker: int, body: ReportBody) -> ReportAnswer:
         told = [_report(each, f"told[{index}]") for index, each in enumerate(body.told)]
+        if told and await self._vault.sealing():
+            told = await self._sealed(told)
         held = await reports.report(self._line, worker, told) if told else set()
         return ReportAnswer(_lost(told, held), await self._last(worker, body.wanted))
 
     async def _last(self, worker: int, wanted: Wanted | None) -> msgspec.Raw | msgspec.UnsetType:
         if wanted is None:
             return msgspec.UNSET
-        state = await reports.last_checkpoint(self._line, worker, decode("run", wanted.run_id), wanted.fence)
-        return msgspec.UNSET if state is None else msgspec.Raw(state)
+        run = decode("run", wanted.run_id)
+        state = await reports.last_checkpoint(self._line, worker, run, wanted.fence)
+        if state is None:
+            return msgspec.UNSET
+        if state[:1] == b"\0":
+            tenant = (await reports.tenants_of(self._line, [run])).get(run, 0)
+            state = await self._vault.open(Owner(tenant, run), CHECKPOINT, state)
+        return msgspec.Raw(state)
+
+    async def _sealed(self, told: Sequence[Report]) -> list[Report]:
+        """Whose runs they are is for the database to say."""
+        owners = await reports.tenants_of(self._line, [each.run for each in told])
+        owned = [each._replace(tenant=owners.get(each.run, 0)) for each in told]
+        return list(await sealed_reports(self._vault, owned))
 
 
 def _report(told: Told, place: str) -> Report:

@@ -20,6 +20,8 @@ from foliot.store.database import Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.gateway import Part, forget_for_many, settle_for_many
 from foliot.store.recovery import is_contended, is_gone, is_unfit
+from foliot.store.sealed import sealed_endings
+from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.work import Ended, RunRef, SettleAnswer, SettleBody, Succeeded, same_length
 
 MOST_AT_ONCE: Final = 4_000
@@ -45,9 +47,10 @@ class Settling(NamedTuple):
 
 
 class Settlements:
-    def __init__(self, line: Line, hint: Callable[[str], None]) -> None:
+    def __init__(self, line: Line, hint: Callable[[str], None], vault: Vault = NO_VAULT) -> None:
         self._line = line
         self._hint = hint
+        self._vault = vault
         self.settle = Joined(self._settle, size=lambda each: each.size, most=MOST_AT_ONCE)
 
     async def run(self) -> None:
@@ -70,13 +73,14 @@ class Settlements:
         uncovered = [] if covered is None else _uncovered(call.parts, covered)
         try:
             lost: list[Settlement] = []
-            ended = call.ended
+            ended = await sealed_endings(self._vault, call.ended) if call.ended else []
             if ended and await dispatch.conclude(self._line, call.worker, ended, self._called) < len(ended):
                 lost += await self._lost(call.worker, call.ended)
             if call.doubted:
                 lost += await self._lost(call.worker, call.doubted)
             if results := [each for each in lost if each.outcome.ending.is_result]:
-                await dispatch.keep_late_results(self._line, call.worker, results, is_trusted=False)
+                kept = await sealed_endings(self._vault, results)
+                await dispatch.keep_late_results(self._line, call.worker, kept, is_trusted=False)
         except Exception as error:
             if is_gone(error) or is_contended(error):
                 raise

@@ -9,6 +9,8 @@ from foliot.kit.clock import Steady
 from foliot.store.database import Line, Row
 from foliot.store.gateway import spec_bodies
 from foliot.store.jobs import fetch_names
+from foliot.store.sealed import PAYLOAD, TARGET
+from foliot.store.vault import NO_VAULT, Owner, Vault
 from foliot.wire.work import ClaimAnswer, RunColumns, ToldSpec
 
 NAMES_ARE_FRESH: Final = 60.0
@@ -23,8 +25,9 @@ NEWS: Final = msgspec.structs.replace(NOTHING, news=True)
 class Teller:
     """Remembers specs, which never change, and for a while the names of jobs."""
 
-    def __init__(self, line: Line, clock: Steady) -> None:
+    def __init__(self, line: Line, clock: Steady, vault: Vault = NO_VAULT) -> None:
         self._line = line
+        self._vault = vault
         self._clock = clock
         self._specs: dict[int, ToldSpec] = {}
         self._names: dict[int, str] = {}
@@ -39,6 +42,9 @@ class Teller:
                 self._specs[number] = ToldSpec(number, lane, msgspec.Raw(body), tenant, signing)
         if jobs := {row["job"] for row in rows} - {None}:
             await self._learn_names(jobs)
+        for row in rows:
+            if row["payload"][:1] == b"\0":
+                await self._vault.learn(row["tenant"], row["payload"])
         return {number: self._specs[number].lane for number in specs}
 
     async def _learn_names(self, jobs: set[int]) -> None:
@@ -61,6 +67,11 @@ class Teller:
         _, _, fences, positions, ids, _, tenants, specs, jobs, attempts, deaths, at, targets, payloads, forgiven = map(
             list, zip(*rows, strict=True)
         )
+        for at_, payload in enumerate(payloads):
+            if payload[:1] == b"\0":
+                owner = Owner(tenants[at_], ids[at_], jobs[at_])
+                payloads[at_] = self._vault.opened_now(owner, PAYLOAD, payload)
+                targets[at_] = targets[at_] and self._vault.opened_now(owner, TARGET, targets[at_])
         names = {job: encode("job", job) for job in {*jobs} - {None}}
         columns = RunColumns(
             run_id=[encode("run", number) for number in ids],

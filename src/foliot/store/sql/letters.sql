@@ -107,7 +107,7 @@ VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, $8, $9, $10, $11)
 SELECT o.id, o.tenant, tenant.weight, o.kind, o.selection, o.created_at, o.done_through, o.per_second, o.paced_until,
        o.concurrency - o.live AS room, coalesce($2::timestamptz, clock_timestamp()) AS now
   FROM operation o JOIN tenant ON tenant.id = o.tenant
- WHERE o.id = ANY ($1::bigint[]) AND o.kind <> 1 AND o.state IN (0, 1) AND o.concurrency > o.live AND o.left_over > 0
+ WHERE o.id = ANY ($1::bigint[]) AND o.kind IN (2, 3) AND o.state IN (0, 1) AND o.concurrency > o.live AND o.left_over > 0
  ORDER BY o.id
 
 -- :name next_letters

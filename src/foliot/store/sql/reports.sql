@@ -33,6 +33,9 @@ SELECT checkpoint.state
   JOIN checkpoint ON checkpoint.run = run.id
  WHERE claim.id = $3 AND claim.worker = $1
 
+-- :name tenants_of_runs
+SELECT id, tenant FROM run WHERE id = ANY ($1::bigint[])
+
 -- :name progress_of_runs
 -- The last attempt that said something.
 SELECT DISTINCT ON (run) run, fence, fraction, done, total, message, at FROM progress

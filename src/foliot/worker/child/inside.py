@@ -18,6 +18,8 @@ from typing import Any, Final
 import uvloop
 
 from foliot.domain.outcome import Answer, Failure
+from foliot.domain.redaction import Redaction
+from foliot.kit.hush import HUSH
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import start_logging
 from foliot.sdk.apps import load_app
@@ -57,7 +59,10 @@ def main(reference: str) -> None:
         return
     if assigned := desk.assignment():
         desk.listen()
-        desk.answer(carry_out(app, unpack_assignment(assigned), desk))
+        assignment = unpack_assignment(assigned)
+        hide = Redaction(() if assignment.given is None else assignment.given.secrets).hide
+        with HUSH.using(hide):
+            desk.answer(carry_out(app, assignment, desk))
 
 
 def carry_out(app: Worker, assignment: Assignment, desk: Desk = NOBODY) -> Answer:

@@ -61,7 +61,7 @@ class Attendant:
         (out, stdout), (err, stderr) = await open_tail(), await open_tail()
         try:
             try:
-                with _holding(assignment.run.payload) as stdin:
+                with _holding(assignment.payload) as stdin:
                     command = command._replace(descriptors={0: stdin, 1: stdout, 2: stderr})
                     child = await self._start(command)
             finally:

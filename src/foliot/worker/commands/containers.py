@@ -110,12 +110,12 @@ class Containers:
 
 
 def asked_of(assignment: Assignment) -> Asked:
-    handler = assignment.spec.handler
+    handler = assignment.handler
     if not isinstance(handler, ContainerHandler):
         raise TypeError("not a container")
-    if assignment.run.target:
-        return msgspec.json.decode(assignment.run.target, type=Asked)
-    return Asked(handler.image, list(handler.args), handler.env)
+    if assignment.target:
+        return msgspec.json.decode(assignment.target, type=Asked)
+    return Asked(handler.image, list(handler.args), {name: str(value) for name, value in handler.env.items()})
 
 
 def _options(assignment: Assignment, rights: Rights, name: str, variables: Path) -> list[str]:

@@ -77,7 +77,7 @@ def argv_of(assignment: Assignment) -> list[str]:
     handler = assignment.spec.handler
     if not isinstance(handler, CommandHandler):
         raise TypeError("not a command")
-    target = msgspec.json.decode(assignment.run.target) if assignment.run.target else {}
+    target = msgspec.json.decode(assignment.target) if assignment.target else {}
     return [str(word) for word in target.get("argv") or handler.argv]
 
 

@@ -10,10 +10,10 @@ from typing import Final
 import aiohttp
 import msgspec
 
+from foliot.domain.errors import FenceLost
 from foliot.domain.ids import decode, decode_all, encode
 from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.seal import Voucher
-from foliot.domain.spec import Spec
 from foliot.kit.settings import Access
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
@@ -29,6 +29,8 @@ from foliot.wire.work import (
     HeartbeatAnswer,
     InHand,
     Registration,
+    SecretsAnswer,
+    SecretsBody,
     SettleAnswer,
     SettleBody,
 )
@@ -172,6 +174,13 @@ class HttpCarrier:
         answer = await self._post("report", ReportBody(self._worker, wanted=wanted), ReportAnswer)
         return None if answer.checkpoint is msgspec.UNSET else bytes(answer.checkpoint)
 
+    async def secrets(self, run: Claimed, names: Sequence[str]) -> dict[str, str]:
+        body = SecretsBody(self._worker, encode("run", run.id), run.fence, list(names))
+        answer = await self._post("secrets", body, SecretsAnswer)
+        if not answer.held:
+            raise FenceLost("the attempt counts no more", "another one may have the run")
+        return answer.values
+
     async def forget(self, fences: Sequence[int]) -> None:
         """Most went with the settlement of their last runs."""
         left = [fence for fence in fences if fence not in self._forgotten]
@@ -225,8 +234,7 @@ class HttpCarrier:
         runs = answer.runs
         # What an answer tells is asked for right after it, and no later.
         self._specs = {
-            told.spec: StoredSpec(told.lane, Spec.parse(bytes(told.body)), told.tenant, told.signing)
-            for told in answer.specs
+            told.spec: StoredSpec.read(told.lane, bytes(told.body), told.tenant, told.signing) for told in answer.specs
         }
         self._names = {decode("job", job): name for job, name in answer.names.items()}
         for fence, count in Counter(runs.fence).items():

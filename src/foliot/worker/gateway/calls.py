@@ -20,6 +20,8 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNFIT: Final = frozenset({400, 413, 422})
 
+_CALLS: Final = ("claim", "heartbeat", "settle", "report", "secrets")
+
 _Answer = TypeVar("_Answer")
 
 
@@ -45,7 +47,7 @@ class Calls:
     def __init__(self, session: aiohttp.ClientSession, access: Access) -> None:
         self._session = session
         self._url = access.url
-        self._paths = {name: URL(f"{access.url}/v1/work/{name}") for name in ("claim", "heartbeat", "settle", "report")}
+        self._paths = {name: URL(f"{access.url}/v1/work/{name}") for name in _CALLS}
         self._headers = {"Authorization": f"Bearer {access.key}", "Content-Type": "application/json"}
 
     async def post(self, name: str, body: Any, kind: type[_Answer], patience: float = PATIENCE) -> _Answer:
