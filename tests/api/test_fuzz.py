@@ -5,11 +5,12 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import requests
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from api.calling import Caller
-from api.fuzzing import BY_NAME, Fuzzer, calls
+from api.calling import Answer, Caller
+from api.fuzzing import BY_NAME, FOUND, Call, Fuzzer, calls
 from world import World
 
 CASES = int(os.environ.get("CASES", "250"))
@@ -40,3 +41,22 @@ async def test_no_call_is_answered_otherwise_than_the_document_says(fuzzer: Fuzz
     call = data.draw(calls(names))
     await fuzzer.send(call)
     fuzzer.left = set(names) - set(fuzzer.reached)
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (500, b'{"type":"x","title":"x","status":500,"detail":"x","hint":"x","errors":[]}'),
+        (200, b'{"jobId":7}'),
+        (200, b"{}"),
+        (404, b'{"type":"x","title":"x","status":404}'),
+        (422, b'{"type":"x","title":"x","status":422,"detail":"x","hint":"","errors":[]}'),
+    ],
+)
+def test_an_answer_that_the_document_does_not_know_is_noticed(fuzzer: Fuzzer, status: int, content: bytes):
+    """Or else the test above could not fail."""
+    call = Call("getJob", FOUND["getJob"].Case(path_parameters={"job": "x"}), 0, False, {}, None)
+    request = requests.Request("GET", "http://foliot/v1/jobs/x").prepare()
+    kind = "application/json" if status == 200 else "application/problem+json"
+    with pytest.raises((AssertionError, KeyError, BaseExceptionGroup)):
+        fuzzer._check(call, request, Answer(status, {"content-type": kind, "etag": '"1"'}, content))

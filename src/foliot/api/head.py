@@ -35,7 +35,7 @@ class BoundedHead(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._waits_for_head and self.parser is not None and not self.transport.is_closing():
+        if self._waits_for_head and not self.transport.is_closing():
             self._had += len(data)
             if self._had > LARGEST:
                 self.transport.write(_ANSWER)

@@ -125,7 +125,7 @@ def _usual(field: Mapping[str, Any]) -> str:
 
 def _resolved(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
-    return schemas[name] if name else schema  # type: ignore[no-any-return]
+    return schemas[name] if name else schema
 
 
 def _kind(schema: Any, depth: int = 0) -> str:

@@ -1,7 +1,7 @@
 """What was: the definitions that a job has had, and what happened to a run."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,13 +27,12 @@ async def list_versions(database: Database, tenant: int, job: int, *, below: int
     return [_version(job, dict(row)) for row in await database.fetch("list_versions", tenant, job, below, limit)]
 
 
-def _version(job: int, row: dict[str, object]) -> VersionRow:
-    since, until = row.pop("since"), row.pop("until")
-    spec = Spec.parse(row.pop("spec_body"))  # type: ignore[arg-type]
-    timing, labels = (msgspec.json.decode(row.pop(name)) for name in ("timing", "labels"))  # type: ignore[arg-type]
+def _version(job: int, row: dict[str, Any]) -> VersionRow:
+    since, until, spec = row.pop("since"), row.pop("until"), Spec.parse(row.pop("spec_body"))
+    timing, labels = (msgspec.json.decode(row.pop(name)) for name in ("timing", "labels"))
     unknown = dict.fromkeys(_OF_NOW)
     fields = {**unknown, **row, "id": job, "gate": 0, "status": "pending", "created_at": since, "updated_at": since}
-    return VersionRow(JobRow(spec=spec, timing=timing, labels=labels, **fields), since, until)  # type: ignore[arg-type]
+    return VersionRow(JobRow(spec=spec, timing=timing, labels=labels, **fields), since, until)
 
 
 _OF_NOW = (
@@ -61,7 +60,7 @@ async def lingers(connection: Connection, job: int) -> Lingering:
 
 async def erase_history(connection: Connection, tenant: int, job: int, most: int) -> bool:
     """Whether there was any."""
-    return await connection.execute(SQL["erase_history"], tenant, job, most) != "DELETE 0"
+    return bool(await connection.execute(SQL["erase_history"], tenant, job, most) != "DELETE 0")
 
 
 async def erase_job(connection: Connection, tenant: int, job: int) -> None:
