@@ -53,6 +53,7 @@ def clone(tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FOLIOT_DATABASE_URL", dsn)
     monkeypatch.setenv("FOLIOT_PORT", "0")
+    monkeypatch.setenv("COLUMNS", "160")  # so that no column is shortened
     return tmp_path
 
 
