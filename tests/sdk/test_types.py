@@ -35,7 +35,7 @@ reveal_type(next(client.list_jobs().all()).next_run_at)  #: datetime | None
 reveal_type(Inline(worker).run("refresh", {"n": 3}).check().error_class)  #: str | None
 client.submit("refresh", max_retry=3)  #! Unexpected keyword argument "max_retry"
 client.create_job("x", "refresh", every=60, overlap="never")  #! incompatible type
-worker.task(plain, colour="blue")  #! No overload variant
+worker.task(plain, colour="blue")  #! Unexpected keyword argument "colour"
 
 async def main() -> None:
     async with AsyncFoliot() as aio:
