@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fuzz bench bench-peers soak chaos mutants schedulers simulate lock sdk format clean
+.PHONY: help up test check fuzz bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +14,7 @@ help:  ## print this help
 up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops it)
 	@$(BIN)/foliot up $(APP)
 
-test: $(TOOLS)  ## every proof in its short form (under 15 minutes on 2 cores)
+test: $(TOOLS) wrk  ## every proof in its short form (under 15 minutes on 2 cores)
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed that must not be
@@ -28,7 +28,7 @@ fuzz: CASES ?= 20000
 fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI document: no 5xx, no answer it does not know (CASES=2400)
 	CASES=$(CASES) $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS)
 
-bench: $(TOOLS)  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
+bench: $(TOOLS) wrk  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)
 
 bench-peers: SECONDS =
@@ -59,6 +59,11 @@ sdk: $(TOOLS)  ## write the client that waits (sdk/client) from the one for the 
 format: $(TOOLS) sdk  ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+wrk:  ## what makes the load of `bench --only submissions`, which is skipped where it cannot be had
+	@command -v wrk >/dev/null || apt-get install --yes -qq wrk >/dev/null 2>&1 \
+		|| { apt-get update -qq && apt-get install --yes -qq wrk; } >/dev/null 2>&1 \
+		|| echo "wrk is missing and could not be installed: what needs it is skipped"
 
 lock: $(TOOLS)  ## resolve the dependencies anew into requirements.lock
 	UV_PYTHON_DOWNLOADS=never $(BIN)/uv export --quiet --upgrade --format requirements-txt --no-emit-project --all-groups \

@@ -7,8 +7,11 @@ from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
 from chaos.check.lines import left_place
 from chaos.check.wiring import Graphs
+from chaos.oracle import MICRO
+from chaos.records import Outcome
 
 _NEVER = frozenset({"skipped", "missed"})
+_LEAVES = frozenset({"cancelJob", "deleteJob"})
 
 
 def graphs_broken(case: Case) -> Iterator[Finding]:
@@ -60,9 +63,19 @@ def _once_each(graphs: Graphs, job: Job) -> Iterator[Finding]:
     for instant, above in graphs.runs_of(graphs.needs[job.id][0][0]).items():
         if all(run.status is None or run.status in _NEVER for run in above) and instant not in own:
             continue
+        if instant not in own and _had_left(job, instant):
+            continue
         if len(own.get(instant, [])) != 1:
             message = f"has {len(own.get(instant, []))} runs of {job.id} below it, and not one"
             yield _about(above[0], "join", message, above[0].moment("finishedAt"))
+
+
+def _had_left(job: Job, instant: int | None) -> bool:
+    """Whether it may have been cancelled by then: what is fired afterwards goes without it."""
+    return instant is not None and any(
+        each.kind in _LEAVES and each.outcome is not Outcome.FAIL and each.invoked <= instant / MICRO
+        for each in job.operations
+    )
 
 
 def _about(run: Run, rule: str, message: str, at: float | None) -> Finding:

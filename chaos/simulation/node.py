@@ -20,6 +20,7 @@ from foliot.domain.ids import encode
 from foliot.domain.outcome import Failure, Snoozed
 from foliot.kit.signals import DUE, READY, Hints
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -38,6 +39,7 @@ from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.promote import Promoter
 from foliot.services.reap import Reaper
@@ -46,6 +48,7 @@ from foliot.services.rezone import Rezone
 from foliot.services.submit import Submitter
 from foliot.services.sweep import Sweeper
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.services.upkeep import Housekeeper
 from foliot.store.dispatch import Claimed
 from foliot.store.hints import Listener, notify
@@ -209,6 +212,9 @@ class ApiNode(Node):
             AuditTrail(database),
             Paging(database),
             Explainer(database),
+            TermsKeeper(database),
+            Pacing(database, monotonic=monotonic),
+            Backlog(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -5,6 +5,8 @@ transaction ends: so what is blocked by whom, and for how long, is PostgreSQL's 
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import asyncpg
@@ -28,13 +30,26 @@ class Server:
         """At this instant, on a connection. If it is not done then, it waits for a lock: see `wait`."""
         self.statements += 1
         self._ground.tell_time()
-        statement = Statement(physical, query, arguments)
-        if not self._finish(statement):
-            self._blocked[statement] = asyncio.Event()
-            self._break_deadlock()
-        elif statement.error is not None or not physical.is_in_transaction():
-            self._look_again()
+        with self._in_order():
+            statement = Statement(physical, query, arguments)
+            if not self._finish(statement):
+                self._blocked[statement] = asyncio.Event()
+                self._break_deadlock()
+            elif statement.error is not None or not physical.is_in_transaction():
+                self._look_again()
         return statement
+
+    @contextmanager
+    def _in_order(self) -> Iterator[None]:
+        """Whoever has waited longest goes on first. Else those who are woken together run for it, in real time."""
+        several = [each.physical for each in self._blocked] if len(self._blocked) > 1 else []
+        for each in several:
+            each.halt()
+        try:
+            yield
+        finally:
+            for each in several:
+                each.go_on()
 
     def _finish(self, statement: Statement) -> bool:
         """Wait for the answer; false if it will not come before others have moved on."""
@@ -49,7 +64,10 @@ class Server:
         while progress and self._blocked:
             progress = False
             for each in list(self._blocked):
-                if (each.is_done or not self._ground.waits(each.physical)) and self._finish(each):
+                if self._ground.waits(each.physical):
+                    continue
+                each.physical.go_on()
+                if self._finish(each):
                     self._blocked.pop(each).set()
                     progress = True
 
@@ -75,11 +93,13 @@ class Server:
                 raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout") from None
 
     def _cancel(self, statement: Statement) -> None:
-        while statement in self._blocked:
-            self._ground.cancel(statement.physical)
-            if self._finish(statement):
-                self._blocked.pop(statement).set()
-                self._look_again()
+        with self._in_order():
+            statement.physical.go_on()
+            while statement in self._blocked:
+                self._ground.cancel(statement.physical)
+                if self._finish(statement):
+                    self._blocked.pop(statement).set()
+                    self._look_again()
 
     def hang_up(self, physical: Physical, running: "asyncio.Task[Any] | None") -> None:
         """The client is gone. What it asked for last is still done; then an open transaction is rolled back."""

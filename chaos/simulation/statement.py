@@ -6,6 +6,7 @@ hand: whenever it wants to wait, we do, for its socket and nothing else.
 
 import os
 import select
+import signal
 from contextlib import suppress
 from typing import Any, Final
 
@@ -35,8 +36,21 @@ class Physical:
         self._transport = connection._transport  # noqa: SLF001 - the driver shows it to nobody
         self._wire = select.poll()
         self._socket = self._transport.get_extra_info("socket").fileno()
-        if isinstance(connection._addr, str):  # noqa: SLF001 - by a path, so it is on this machine
+        self._is_here = isinstance(connection._addr, str)  # noqa: SLF001 - by a path, so it is on this machine
+        if self._is_here:
             keep_together(self.pid)
+
+    def halt(self) -> None:
+        """Have the server's process stand still, whatever it is given, until `go_on`."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if self._is_here:
+            with suppress(PermissionError):  # of another account: then a seed may go another way now and then
+                os.kill(self.pid, number)
 
     def is_in_transaction(self) -> bool:
         return self.connection.is_in_transaction()  # type: ignore[no-any-return]

@@ -11,10 +11,11 @@ from chaos.synthetic import (
     planted_promises,
     planted_time,
 )
-from chaos.synthetic.clean import clean
+from chaos.synthetic.clean import FEW, clean
 from chaos.synthetic.surgery import PLANTS, Surgery
 
 __all__ = [
+    "FEW",
     "PLANTS",
     "clean",
     "planted",
@@ -32,12 +33,16 @@ LEDGER = "S17"
 
 
 def planted(seed: int, name: str) -> Evidence:
-    """The clean history of this seed with one fault in it.
+    """A clean history of this seed with one fault in it: a small one, if there is what the fault needs.
 
     The occurrence ledger is there only if the fault is one of its own: what is wrong with a run is wrong in it too.
     """
-    evidence = clean(seed)
-    PLANTS[name].apply(Surgery(evidence))
+    try:
+        evidence = clean(seed, FEW)
+        PLANTS[name].apply(Surgery(evidence))
+    except (LookupError, StopIteration):
+        evidence = clean(seed)
+        PLANTS[name].apply(Surgery(evidence))
     if PLANTS[name].check != LEDGER:
         evidence.dump.occurrences = {}
     return evidence

@@ -24,8 +24,9 @@ def rfc3339(at: float | None) -> str | None:
 class World:
     """Everything that is written down, and the dice."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, share: float = 1.0) -> None:
         self.seed = seed
+        self._share = share
         self.dice = random.Random(seed)  # noqa: S311 - a repeatable game
         self.operations: list[Operation] = []
         self.effects: list[Effect] = []
@@ -41,6 +42,10 @@ class World:
         self.numbers = itertools.count(1)
         self.fences = itertools.count(1)
         self.faults = self._faults()
+
+    def takes(self) -> bool:
+        """Whether something that may be left out is part of this history."""
+        return self._share >= 1.0 or self.dice.random() < self._share
 
     def number(self, prefix: str) -> str:
         return f"{prefix}_{next(self.numbers):06d}"

@@ -12,6 +12,7 @@ from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.control import Control
@@ -24,8 +25,10 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.store.database import Database
 from world import World
 
@@ -130,7 +133,12 @@ async def ask(
 
 
 def application(
-    world: World, tenants: Tenants | None = None, own: Database | None = None, egress: Egress = EVERYWHERE
+    world: World,
+    tenants: Tenants | None = None,
+    own: Database | None = None,
+    egress: Egress = EVERYWHERE,
+    pacing: Pacing | None = None,
+    backlog: Backlog | None = None,
 ) -> Starlette:
     """With `own`, what belongs to one tenant is reached through that: as the API process does."""
     services = Services(
@@ -152,6 +160,9 @@ def application(
         world.audit,
         Paging(world.database),
         world.explainer,
+        TermsKeeper(world.database),
+        pacing or Pacing(world.database),
+        backlog or Backlog(world.database),
         egress=egress,
     )
     if own is not None:

@@ -54,6 +54,7 @@ BODIES: dict[str, Any] = {
     "createTenant": {"name": "new"},
     "changeTenant": {"weight": 2},
     "createKey": {"name": "new"},
+    "limitKey": {"rateLimit": {"perSecond": 1_000}},
     "completeRun": {"outcome": "succeeded"},
 }
 WRITES_A_CALENDAR = {"putCalendar", "importCalendar"}

@@ -36,6 +36,7 @@ BODIES: dict[str, Any] = {
     "changeTenant": {"limits": {"concurrency": 100}},
     "createTenant": {"name": "new"},
     "createKey": {"name": "new"},
+    "limitKey": {"rateLimit": {"perSecond": 1_000}},
 }
 
 CALENDAR = "holidays"

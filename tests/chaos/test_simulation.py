@@ -94,25 +94,32 @@ def test_nothing_goes_wrong_whatever_the_seed(simulate: Simulate, tmp_path: Path
     assert _number(done.stdout, "lease take-overs")
 
 
-@pytest.mark.timeout(240)
-def test_a_campaign_goes_on_where_it_was_ended_and_the_same_seed_goes_the_same_way_again(
-    simulate: Simulate, begin: Begin, tmp_path: Path
-):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    seeds = ("--first", "5", "--seeds", "4")
-    done = simulate("--kept", str(whole), *seeds)
-    ended = begin("--kept", str(parts), *seeds)
-    while not _kept(parts) and ended.poll() is None:
+@pytest.mark.timeout(120)
+def test_the_same_seed_goes_the_same_way_again(simulate: Simulate, tmp_path: Path):
+    first, again = tmp_path / "first", tmp_path / "again"
+    for folder in (first, again):
+        simulate("--kept", str(folder), "--first", "7", "--seeds", "4")
+    assert _kept(first) == _kept(again)
+    assert len({each["fingerprint"] for each in _kept(first).values()}) == 4
+
+
+@pytest.mark.timeout(120)
+def test_a_campaign_goes_on_where_it_was_ended(simulate: Simulate, begin: Begin, tmp_path: Path):
+    asked = ("--kept", str(tmp_path), "--first", "11", "--seeds", "3")
+    ended = begin(*asked)
+    while not _kept(tmp_path) and ended.poll() is None:
         time.sleep(0.02)
     ended.send_signal(signal.SIGTERM)
     said, _ = ended.communicate()
+    before = _kept(tmp_path)
     assert ended.returncode == 128 + signal.SIGTERM
-    assert re.search(r" seeds, .* to go$", said.strip())
-    again = simulate("--kept", str(parts), *seeds)
-    assert "of 4 seeds were done before" in again.stdout
-    assert _fingerprint(again) == _fingerprint(done)
-    assert _kept(parts) == _kept(whole)
-    assert len({each["fingerprint"] for each in _kept(whole).values()}) == 4
+    assert said.strip().endswith(f", {3 - len(before)} to go")
+    again = simulate(*asked)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert f"{len(before)} of 3 seeds were done before" in again.stdout
+    assert again.stdout.strip().splitlines()[-1].startswith("simulation: 3 seeds, ")
+    assert _kept(tmp_path).items() >= before.items()
+    assert sorted(_kept(tmp_path)) == [11, 12, 13]
 
 
 def test_what_is_kept_is_of_the_same_code_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -28,4 +28,5 @@ async def test_what_holds_a_run_or_a_job_is_said_first_with_what_to_do(shell: Sh
     assert (await away(client.explain_job, job)).blocking == "schedule"
     async with foliot.aio() as aio:
         assert (await aio.explain_run(second)).blocking == "concurrency"
-        assert [each["gate"] for each in (await aio.explain_job(job)).runs] == ["handlerWorkers", "concurrency"]
+        assert (await (await aio.get_run(first)).explain()).blocking == "queueWorkers"
+        assert [each["gate"] for each in (await aio.explain_job(job)).runs] == ["queueWorkers", "concurrency"]

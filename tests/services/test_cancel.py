@@ -12,7 +12,8 @@ from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.domain.states import State
 from foliot.kit.signals import FLEET, READY, recall_channel
-from foliot.store import fleet, stopping
+from foliot.store import fleet, reading, stopping
+from foliot.store.database import Database
 from foliot.store.dispatch import Claimed
 from foliot.store.fleet import LEASE, STOPPED_WITHIN
 from foliot.store.submission import NewRun
@@ -109,6 +110,25 @@ async def test_what_a_worker_holds_is_asked_to_stop_and_the_answer_says_by_when(
     (attempt,) = (await world.insights.attempts(world.tenant, run=run, limit=5, cursor=None)).items
     assert (attempt.status, attempt.attempt, attempt.error_message) == ("cancelled", 1, "cancelled on request")
     assert await _nothing_more(world, worker)
+
+
+async def test_what_ends_while_it_is_looked_at_is_not_shown_as_running_with_nobody_asking(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    run, worker, taken = await _held(world)
+    await worker.note_started(taken)
+    await world.canceller.cancel(run)
+    find = reading.find_run
+
+    async def find_before_it_ends(database: Database, tenant: int, run: int, most: int) -> reading.RunRow | None:
+        found = await find(database, tenant, run, most)
+        await worker.conclude(taken, Outcome.cancelled())
+        return found
+
+    monkeypatch.setattr(reading, "find_run", find_before_it_ends)
+    seen = await world.insights.run(world.tenant, run)
+    assert seen.state == "running"
+    assert seen.cancel_requested_at is not None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from foliot.api import problems
-from foliot.api.doing import REQUEST_ID, deed_of, request_id
+from foliot.api.doing import REQUEST_ID, deed_of, header, request_id
+from foliot.api.door import Door
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
@@ -37,13 +38,15 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
     is_change, pages = operation.is_change, is_paged(operation.query)
+    door = Door(operation, services)
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
         response = await _answer(request)
         if (name := request_id(request)) is not None:
-            response.headers[REQUEST_ID] = name
+            response.raw_headers.append((REQUEST_ID, name.encode()))
+        door.tell(request, response)
         if (taken := observed.get(response.status_code)) is None:
             taken = observed[response.status_code] = telemetry.REQUESTS.labels(operation.name, response.status_code)
         taken.observe(time.perf_counter() - started)
@@ -59,6 +62,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
+            door.let_in(request, owner)
             if scope is not None and scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
@@ -76,6 +80,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 token=token,
                 condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
+            door.charge(request, call.body)
             if pages:
                 reply = await _page(operation, call)
             else:
@@ -126,13 +131,12 @@ def _explained(error: Exception, operation: Operation) -> Response:
 
 
 def _token(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    scheme, _, token = (header(request, b"authorization") or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _key(request: Request, operation: Operation) -> str | None:
-    key = request.headers.get("idempotency-key")
-    if key is None or not operation.idempotent_by_key:
+    if not operation.idempotent_by_key or (key := header(request, b"idempotency-key")) is None:
         return None
     if not IDEMPOTENCY_KEY.fullmatch(key):
         raise InvalidField("Idempotency-Key", "is not 1 to 200 visible ASCII characters", "a random UUID does well")
@@ -147,27 +151,31 @@ async def _gone(request: Request) -> None:
 
 async def _read(request: Request, operation: Operation) -> bytes:
     """The whole body, unless it is larger than this operation takes."""
-    parts, size = [], 0
-    async for part in request.stream():
+    parts, size, more = [], 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > operation.largest_body:
             limit = f"{operation.largest_body:,} bytes"
             raise TooLarge(f"the body is larger than {limit}", "payloads take at most 262,144 bytes each: send less")
         parts.append(part)
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", operation: Operation) -> Any:
     if operation.text is not None:
         kind, made_from = operation.text
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == kind:
+        if (header(request, b"content-type") or "").partition(";")[0].strip().lower() == kind:
             return made_from(read_text(raw))
     return None if not raw and operation.body_is_optional else read_body(raw, decoder)
 
 
 def _condition(request: Request, operation: Operation) -> Condition:
     """A condition is looked at or refused, never passed over."""
-    match, none_match = request.headers.get("if-match"), request.headers.get("if-none-match")
+    match, none_match = header(request, b"if-match"), header(request, b"if-none-match")
     if match is None and none_match is None:
         return UNCONDITIONAL
     if not operation.is_conditional:
@@ -178,12 +186,24 @@ def _condition(request: Request, operation: Operation) -> Condition:
 
 def _render(request: Request, reply: Reply, operation: Operation) -> Response:
     content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
-    headers = {} if reply.location is None else {"Location": reply.location}
     status = reply.status or operation.status
+    if reply.location is None and not operation.is_versioned:
+        return Plain(content, status)
+    headers = {} if reply.location is None else {"Location": reply.location}
     if operation.is_versioned:
         version = reply.value.version if reply.version is None else reply.version
         headers["ETag"] = tag = tag_of(version, content)
-        seen = request.headers.get("if-none-match")
+        seen = header(request, b"if-none-match")
         if operation.method == "GET" and seen is not None and is_known(seen, tag):
             return Response(status_code=304, headers=headers)
     return Response(content, status, headers, "application/json")
+
+
+class Plain(Response):
+    """JSON and nothing else to say, made in a third of the time."""
+
+    def __init__(self, content: bytes, status: int) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = content
+        self.raw_headers = [(b"content-length", b"%d" % len(content)), (b"content-type", b"application/json")]

@@ -252,6 +252,7 @@ OPERATIONS = (
         result=CreatedJobs,
         status=201,
         idempotent_by_key=True,
+        costs=lambda body: len(body.jobs),
         largest_body=LARGE,
     ),
     Operation(

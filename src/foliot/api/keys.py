@@ -6,7 +6,18 @@ from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
 from foliot.kit.envelope import Envelope
 from foliot.store.submission import Asked
-from foliot.wire.keys import CreatedKey, KeyBody, KeyView, RotateBody, RotatedKey, life_of, new_key, overlap_of
+from foliot.wire.keys import (
+    CreatedKey,
+    KeyBody,
+    KeyLimit,
+    KeyView,
+    RotateBody,
+    RotatedKey,
+    life_of,
+    new_key,
+    overlap_of,
+)
+from foliot.wire.terms import limit_of
 from foliot.wire.views import Page
 
 
@@ -35,6 +46,12 @@ async def create_key(call: Call) -> Reply:
 
 async def get_key(call: Call) -> Reply:
     return Reply(await call.services.keys.read(call.tenant.authority, call.path["keyId"]))
+
+
+async def limit_key(call: Call) -> Reply:
+    key, authority = call.path["keyId"], call.tenant.authority
+    await call.services.terms.change_key(authority, key, limit_of(call.body.rate_limit))
+    return Reply(await call.services.keys.read(authority, key))
 
 
 async def revoke_key(call: Call) -> Reply:
@@ -91,6 +108,16 @@ OPERATIONS = (
         scope="keys:read",
         summary="Read a key: what it may do, until when, and when it was last used",
         handler=get_key,
+        result=KeyView,
+    ),
+    Operation(
+        name="limitKey",
+        method="POST",
+        path="/v1/keys/{keyId}:limit",
+        scope="keys:write",
+        summary="Change how fast a key may call, within what its tenant may; null takes the limit away",
+        handler=limit_key,
+        body=KeyLimit,
         result=KeyView,
     ),
     Operation(

@@ -10,6 +10,7 @@ from foliot.domain.access import Authority, Role, Scope
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -23,9 +24,11 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.store.specs import SpecBook
 
 SCOPES: Final = frozenset(Scope)
@@ -71,6 +74,9 @@ class Services(NamedTuple):
     audit: AuditTrail
     paging: Paging
     explainer: Explainer
+    terms: TermsKeeper
+    pacing: Pacing
+    backlog: Backlog
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
 
@@ -129,7 +135,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     idempotent_by_key: bool = False
     """Whether an Idempotency-Key header is honoured."""
     is_submission: bool = False
-    """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record."""
+    """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record.
+
+    It is refused while too much waits already.
+    """
+    costs: Callable[[Any], int] | None = None
+    """What a call is to a rate limit, told from its body: as many as it hands in; 1 without."""
     is_versioned: bool = False
     """Whether what it answers with has a version: the answer carries an ETag."""
     is_conditional: bool = False
@@ -152,6 +163,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def is_fixed(self) -> bool:
         """Whether its address is always the same."""
         return "{" not in self.path
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether rate limits count it. What workers ask for is the operator's business, whosever runs they are."""
+        return self.needs_key and self.scope != "work"
 
     @property
     def is_change(self) -> bool:

@@ -1,6 +1,7 @@
 """Errors as problem+json (RFC 9457): each leaf of the error tree is translated once, here."""
 
 import re
+from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -15,8 +16,11 @@ from foliot.domain.errors import (
     ForeignCursor,
     InvalidField,
     NotFound,
+    QuotaExceeded,
     Stale,
+    Swamped,
     TooLarge,
+    TooMany,
     Unauthorised,
     Unavailable,
 )
@@ -32,9 +36,11 @@ _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...
     (NotFound, 404, "not-found", "Not found", {}),
     (Unauthorised, 401, "unauthorised", "Unauthorised", _BEARER),
     (Forbidden, 403, "forbidden", "Forbidden", {}),
+    (QuotaExceeded, 403, "quota-exceeded", "Quota exceeded", {}),
     (Conflict, 409, "conflict", "Conflict", {}),
     (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
 )
+_SWAMPED: Final = (503, "swamped", "Too much waits")
 _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
 _CLEARER: Final = (
@@ -91,6 +97,9 @@ def render(error: FoliotError) -> Response:
     if isinstance(error, Stale):
         tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
         return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)
+    if isinstance(error, (TooMany, Swamped)):
+        told = (429, "too-many-requests", "Too many requests") if isinstance(error, TooMany) else _SWAMPED
+        return problem(*told, error.message, hint=error.hint, headers={"Retry-After": str(ceil(error.after))})
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
             return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))

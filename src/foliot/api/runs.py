@@ -1,6 +1,7 @@
 """Operations on runs."""
 
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -12,8 +13,10 @@ from foliot.api.reading import LARGE
 from foliot.api.targets import check_target
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import decode, encode
+from foliot.domain.spec import Spec
 from foliot.domain.states import STATUS_OF
 from foliot.services.submit import Key
+from foliot.store.specs import SpecRef
 from foliot.store.submission import NewRun
 from foliot.wire.completion import CompletionBody, CompletionView, SigningSecret, answer_of
 from foliot.wire.filters import named_job
@@ -45,18 +48,32 @@ def run_id(call: Call) -> int:
         raise NotFound("there is no such run") from None
 
 
-async def new_run(call: Call, body: RunBody) -> NewRun:
+class Drawn(NamedTuple):
+    """A run that is in order, and not written yet."""
+
+    spec: Spec
+    payload: bytes
+    target: bytes | None
+    due: datetime | None
+    delay: timedelta | None
+    limit_key: int | None
+
+    def under(self, ref: SpecRef) -> NewRun:
+        return NewRun(ref, self.payload, self.target, None, self.due, self.delay, None, self.limit_key)
+
+
+def drawn(call: Call, body: RunBody) -> Drawn:
     due, delay = start_of(body)
     spec, target = spec_and_target(body)
     check_target(call, body.handler)
     payload = payload_of(body)
-    limit_key = spec.key_of(payload)
-    ref = await call.services.specs.intern(call.tenant.id, spec)
-    return NewRun(ref, payload, target=target, due=due, delay=delay, limit_key=limit_key)
+    return Drawn(spec, payload, target, due, delay, spec.key_of(payload))
 
 
 async def create_run(call: Call) -> Reply:
-    accepted = await call.services.submitter.submit([await new_run(call, call.body)], run_key(call))
+    run = drawn(call, call.body)
+    ref = await call.services.specs.intern(call.tenant.id, run.spec)
+    accepted = await call.services.submitter.submit([run.under(ref)], run_key(call))
     return Reply(accepted.repeated or Accepted(encode("run", accepted.ids[0])))
 
 
@@ -64,10 +81,12 @@ async def create_runs(call: Call) -> Reply:
     runs = []
     for index, body in enumerate(call.body.runs):
         try:
-            runs.append(await new_run(call, body))
+            runs.append(drawn(call, body))
         except InvalidField as error:
             raise error.within(f"runs[{index}]") from None
-    accepted = await call.services.submitter.submit(runs, _batch_key(call))
+    refs = await call.services.specs.intern_batch(call.tenant.id, [run.spec for run in runs])
+    written = [run.under(ref) for run, ref in zip(runs, refs, strict=True)]
+    accepted = await call.services.submitter.submit(written, _batch_key(call))
     return Reply(accepted.repeated or AcceptedBatch([encode("run", number) for number in accepted.ids]))
 
 
@@ -172,6 +191,7 @@ OPERATIONS = (
         handler=create_runs,
         is_submission=True,
         body=RunBatch,
+        costs=lambda body: len(body.runs),
         result=AcceptedBatch,
         status=201,
         idempotent_by_key=True,

@@ -1,5 +1,7 @@
 """Operations on tenants: each sees itself, and no other; operators see all."""
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import UNSET
 
@@ -9,12 +11,14 @@ from foliot.api.paging import PageQuery
 from foliot.domain.access import NewKey, Role, check_may_give, parse_role
 from foliot.domain.condition import UNCONDITIONAL
 from foliot.domain.errors import NotFound
+from foliot.domain.terms import Terms
 from foliot.services.keys import created
 from foliot.services.tenants import FIRST_KEY, view
 from foliot.store.keys import KeyRow
 from foliot.store.tenants import TenantRow
 from foliot.wire.keys import CreatedTenant, TenantBody
-from foliot.wire.limits import TenantPatch, TenantView, tenant_limit
+from foliot.wire.limits import LimitsPatch, TenantPatch, TenantView, tenant_limit
+from foliot.wire.terms import changed_terms
 from foliot.wire.views import Page
 
 
@@ -44,7 +48,9 @@ async def create_tenant(call: Call) -> Reply:
 
 
 async def get_tenant(call: Call) -> Reply:
-    return Reply(view(await call.services.tenants.read(_named(call))))
+    row = await call.services.tenants.read(_named(call))
+    used = await call.services.terms.used(row.name, call.services.backlog.of(row.id))
+    return Reply(view(row, used))
 
 
 async def change_tenant(call: Call) -> Reply:
@@ -55,7 +61,14 @@ async def change_tenant(call: Call) -> Reply:
         condition = UNCONDITIONAL
     if limits is not UNSET and limits.concurrency is not UNSET:
         await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency), condition)
+        condition = UNCONDITIONAL
+    await call.services.terms.change(name, _terms(call.body), condition)
     return await get_tenant(call)
+
+
+def _terms(body: TenantPatch) -> Callable[[Terms], Terms]:
+    limits = LimitsPatch() if body.limits is UNSET else body.limits
+    return lambda before: changed_terms(before, limits.rate_limit, limits.backlog, body.quotas)
 
 
 OPERATIONS = (
@@ -86,7 +99,7 @@ OPERATIONS = (
         method="GET",
         path="/v1/tenants/{tenant}",
         scope="tenants:read",
-        summary="Read a tenant: its weight, its limits, and how many runs wait for them",
+        summary="Read a tenant: its weight, its limits and quotas, and how it stands with them",
         handler=get_tenant,
         result=TenantView,
         is_versioned=True,
@@ -96,7 +109,7 @@ OPERATIONS = (
         method="PATCH",
         path="/v1/tenants/{tenant}",
         scope="tenants:write",
-        summary="Change a tenant's weight or limits, null takes a limit away; what waits goes by it at once",
+        summary="Change a tenant's weight, limits or quotas, null takes one away; what waits goes by it at once",
         handler=change_tenant,
         body=TenantPatch,
         result=TenantView,

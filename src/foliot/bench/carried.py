@@ -22,7 +22,7 @@ _CONNECTIONS: Final = "SELECT count(*) FROM pg_stat_activity WHERE backend_type 
 async def _once(trial: Trial) -> Found:
     bed = trial.bed
     floor = await floor_beside(bed, min(trial.seconds, 8))
-    async with _api(bed) as (api, access), bed.process("worker", APP, "--gateway", **access) as worker:
+    async with api_process(bed) as (api, access), bed.process("worker", APP, "--gateway", **access) as worker:
         await bed.until_workers()
         watch = await bed.watch(api=api, worker=worker)
         rate, connections = await _sustain(trial)
@@ -44,7 +44,7 @@ async def _fleet(trial: Trial, workers: int) -> tuple[float, int, dict[str, floa
     bed = trial.bed
     await bed.wipe()
     arguments = (APP, "--workers", str(workers))
-    async with _api(bed) as (api, access), bed.process(*arguments, module="foliot.cli.fleet", **access) as fleet:
+    async with api_process(bed) as (api, access), bed.process(*arguments, module="foliot.cli.fleet", **access) as fleet:
         await bed.until_workers(workers)
         watch = await bed.watch(api=api, fleet=fleet)
         rate, connections = await _sustain(trial)
@@ -52,17 +52,17 @@ async def _fleet(trial: Trial, workers: int) -> tuple[float, int, dict[str, floa
 
 
 @asynccontextmanager
-async def _api(bed: Bed) -> AsyncIterator[tuple[int, dict[str, str]]]:
+async def api_process(bed: Bed) -> AsyncIterator[tuple[int, dict[str, str]]]:
     """Its pid, and what a worker must know of it."""
     port = free_port()
     key = await Tenants(bed.database).issue_key(tenant_name(0), "bench", ["*"])
     access = {"FOLIOT_URL": f"http://127.0.0.1:{port}", "FOLIOT_KEY": key}
     async with bed.process("api", FOLIOT_HOST="127.0.0.1", FOLIOT_PORT=str(port)) as pid:
-        await _until_open(port)
+        await until_open(port)
         yield pid, access
 
 
-async def _until_open(port: int) -> None:
+async def until_open(port: int) -> None:
     async with asyncio.timeout(60):
         while True:
             with suppress(ConnectionError):

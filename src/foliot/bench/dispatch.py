@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from foliot.bench import carried, cold, fairness, graphs, held, http, inflight, limits, soak
+from foliot.bench import carried, cold, fairness, graphs, held, http, inflight, limits, soak, submissions
 
 _IN_ORDER: Final = (
     http.SECTION,
+    submissions.SECTION,
     carried.GATEWAY,
     carried.FLEET,
     cold.SECTION,

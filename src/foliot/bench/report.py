@@ -104,6 +104,8 @@ def _table(told: list[Row]) -> list[str]:
 
 
 def _section(name: str, found: dict[str, Any]) -> list[str]:
+    if "skipped" in found:
+        return [f"## {found['title']}", "", f"Skipped: {found['skipped']}."]
     lines = [f"## {found['title']}", "", found["about"], "", *_table(list(rows(found, DISPATCH[name])))]
     if found["boundBy"]:
         lines += [f"What bounds it: {found['boundBy']}.", ""]

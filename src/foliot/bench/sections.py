@@ -22,6 +22,10 @@ class Trial(NamedTuple):
     say: Say
 
 
+class Skipped(Exception):  # noqa: N818 - reads aloud
+    """What a section needs is not on this machine; says what."""
+
+
 class Section(NamedTuple):
     name: str
     title: str
@@ -36,10 +40,13 @@ class Section(NamedTuple):
 async def measure_section(section: Section, bed: Bed, seconds: float, say: Say) -> dict[str, Any]:
     small = seconds < FULL
     taken = seconds if small else max(section.full, seconds)
+    told = {"title": section.title, "about": section.about.format(seconds=f"{taken:g}"), "seconds": taken}
     repeats = []
-    for number in range(1, section.repeats + 1):
-        say(f"{section.name}: repeat {number} of {section.repeats}, {taken:g} s")
-        repeats.append(await section.once(Trial(bed, taken, small, say)))
-    found = summarise(repeats, DISPATCH[section.name])
-    about = section.about.format(seconds=f"{taken:g}")
-    return {"title": section.title, "about": about, "seconds": taken, **found, "repeats": repeats}
+    try:
+        for number in range(1, section.repeats + 1):
+            say(f"{section.name}: repeat {number} of {section.repeats}, {taken:g} s")
+            repeats.append(await section.once(Trial(bed, taken, small, say)))
+    except Skipped as skipped:
+        say(f"{section.name}: skipped, {skipped}")
+        return {**told, "skipped": str(skipped)}
+    return {**told, **summarise(repeats, DISPATCH[section.name]), "repeats": repeats}

@@ -72,6 +72,17 @@ DISPATCH: Final[Mapping[str, tuple[Target, ...]]] = MappingProxyType(
             Target("bare", "bare aiohttp, same target, same concurrency", "/s"),
             Target("ratio", "share of bare aiohttp", "", 0.75, at_least=True),
         ),
+        "submissions": (
+            Target("rate", "runs acknowledged, one to a call", "/s", 8_000, at_least=True),
+            Target("bare", "bare Starlette and msgspec, nothing kept", "/s"),
+            Target("ratio", "share of bare Starlette and msgspec", "", 0.5, at_least=True),
+            Target("wrk", "processors kept busy by wrk meanwhile", ""),
+            Target("p50", "time to an answer at that rate p50", "ms"),
+            Target("batch", "runs acknowledged, 1,000 to a call", "/s", 40_000, at_least=True),
+            Target("paced", "calls at a steady pace", "/s", 1_900, at_least=True),
+            Target("pacedP50", "time to an answer at that pace p50", "ms"),
+            Target("pacedP99", "time to an answer at that pace p99", "ms", 50),
+        ),
         "gateway": (
             Target("rate", "sustained through the gateway", "/s", 15_000, at_least=True),
             Target("floor", "raw floor, SQL, in the same run", "/s"),

@@ -147,6 +147,9 @@ def _show(results: dict[str, Any]) -> None:
 
 
 def _show_section(name: str, found: dict[str, Any]) -> None:
+    if "skipped" in found:
+        say(f"\n{found['title']}: skipped, {found['skipped']}")
+        return
     _show_rows(f"{found['title']}, {found['seconds']:g} s", rows(found, TARGETS[name]))
     if found["boundBy"]:
         say(f"what bounds it: {found['boundBy']}")

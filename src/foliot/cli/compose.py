@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from math import ceil
 from typing import Final
 
 import structlog
 
 from foliot.cli.failing import NoDatabase
 from foliot.cli.shell import Stopped
+from foliot.domain.bucket import RateLimit, rate_limit
 from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
 from foliot.kit.chance import fair
@@ -52,6 +54,12 @@ def dsn_of(settings: Settings) -> str:
 def egress_of(settings: Settings) -> Egress:
     """What HTTP handlers may call: FOLIOT_HTTP_ALLOW less FOLIOT_HTTP_DENY."""
     return Egress.parse(settings.http_allow or USUAL, settings.http_deny)
+
+
+def rate_of(settings: Settings) -> RateLimit | None:
+    """How fast tenants may call that have no limit of their own: FOLIOT_TENANT_RATE, with what two seconds bring."""
+    per_second = settings.tenant_rate
+    return rate_limit(per_second, ceil(2 * per_second), "FOLIOT_TENANT_RATE") if per_second else None
 
 
 SHORTEST_KEY: Final = 32

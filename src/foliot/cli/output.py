@@ -67,9 +67,12 @@ def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
 def confirm(question: str, *, instead: str) -> None:
     """Ask; without a yes, and where nobody can answer, nothing is done."""
     try:
-        click.confirm(question, abort=True, err=True)
+        is_wanted = click.confirm(question, err=True)
     except click.Abort:
-        raise FoliotError("nothing was changed: nobody said yes", instead) from None
+        click.echo(err=True)  # the question still stands in the line
+        is_wanted = False
+    if not is_wanted:
+        raise FoliotError("nothing was changed: nobody said yes", instead)
 
 
 def say(text: str) -> None:

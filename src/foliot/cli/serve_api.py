@@ -6,7 +6,7 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket
+from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket, rate_of
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
@@ -14,6 +14,7 @@ from foliot.kit.settings import Settings
 from foliot.kit.signals import FLEET, READY, RECALL
 from foliot.kit.tasks import background
 from foliot.services.audit import AuditTrail
+from foliot.services.backlog import Backlog
 from foliot.services.calendars import CalendarKeeper
 from foliot.services.cancel import Canceller
 from foliot.services.complete import Completer
@@ -29,9 +30,11 @@ from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
+from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
 from foliot.services.submit import Submitter
 from foliot.services.tenants import Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.store.hints import Listener
 from foliot.store.specs import SpecBook
 
@@ -52,6 +55,8 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
         operations = Operations(own, hints.give)
         gateway = Gateway(database, hints.give)
         tenants, trail = Tenants(database), AuditTrail(database, own)
+        pacing = Pacing(database, rate_of(settings))
+        backlog = Backlog(database, system=settings.backlog, tenant=settings.tenant_backlog)
         services = Services(
             Control(own, specs, hints.give),
             Insights(own),
@@ -71,13 +76,16 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             trail,
             Paging(database),
             Explainer(own),
+            TermsKeeper(database),
+            pacing,
+            backlog,
             egress=egress_of(settings),
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
-        going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), listening, _dismiss(gateway, stop))
-        async with background(*going):
+        going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), pacing.run(), backlog.run())
+        async with background(*going, listening, _dismiss(gateway, stop)):
             await serve(app, open_socket(settings), stop)
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from foliot.domain.bucket import RateLimit
 from foliot.domain.errors import Forbidden, InvalidField
 
 
@@ -68,6 +69,7 @@ class NewKey(NamedTuple):
     scopes: Sequence[str] | None = None
     serves: Sequence[str] = ()
     life: timedelta | None = None
+    rate: RateLimit | None = None
 
     @property
     def may(self) -> frozenset[Scope]:

@@ -77,5 +77,25 @@ class Unavailable(FoliotError):  # noqa: N818 - as InvalidField
     """Foliot cannot answer now; the same request may succeed later."""
 
 
+class TooMany(FoliotError):  # noqa: N818 - as InvalidField
+    """The caller asks for more than it may just now: nothing was done, and in `after` seconds it may be."""
+
+    def __init__(self, message: str, hint: str = "", *, after: float = 1.0) -> None:
+        super().__init__(message, hint)
+        self.after = after
+
+
+class Swamped(Unavailable):
+    """All callers together ask for more than can be taken in: as `TooMany`, and not this one's fault."""
+
+    def __init__(self, message: str, hint: str = "", *, after: float = 1.0) -> None:
+        super().__init__(message, hint)
+        self.after = after
+
+
+class QuotaExceeded(FoliotError):  # noqa: N818 - as InvalidField
+    """The caller may not have more of this: waiting will not help, giving some up will, or somebody who allows more."""
+
+
 class FenceLost(FoliotError):  # noqa: N818 - as InvalidField
     """An attempt came to its end when it was no longer the one that counts: what it wrote was taken back."""

@@ -4,6 +4,7 @@ import hashlib
 import re
 import shlex
 from datetime import timedelta
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -112,7 +113,7 @@ def shown(handler: Handler, target: bytes | None) -> str:
     return str(varying.get("url") or handler.label)
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True):
+class Spec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Handler and policy of a run. Equal specs are the same spec, whoever wrote them."""
 
     handler: Handler
@@ -167,6 +168,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     def body(self) -> bytes:
         """The canonical bytes: what is stored, and what the digest is of."""
         return msgspec.json.encode(self, order="sorted")
+
+    @cached_property
+    def name(self) -> bytes:
+        """What its content is called; found once, since the same few are asked thousands of times a second."""
+        return digest(self.body())
 
     @classmethod
     def parse(cls, body: bytes) -> "Spec":

@@ -46,6 +46,12 @@ class Settings(NamedTuple):
     """FOLIOT_AUDIT_KEY_FILE: the file with the keys that sign the audit trail, one a line; the first signs."""
     http_per_host: int
     """FOLIOT_HTTP_PER_HOST: most calls at once of one worker process to the same host and port; 0 for no limit."""
+    tenant_rate: int
+    """FOLIOT_TENANT_RATE: calls a second of tenants that have no limit of their own; 0 for any number."""
+    tenant_backlog: int
+    """FOLIOT_TENANT_BACKLOG: runs of one tenant that may wait before the API takes no more of its; 0 for any number."""
+    backlog: int
+    """FOLIOT_BACKLOG: runs of all tenants that may wait before the API takes no more; 0 for any number."""
     catch_up_rate: float
     """FOLIOT_CATCH_UP_RATE: runs of late instants that a scheduler makes a second, after an outage."""
     dead_letter_days: int
@@ -76,6 +82,9 @@ class Settings(NamedTuple):
             objects=environment.get("FOLIOT_OBJECTS") or None,
             audit_key_file=_path(environment.get("FOLIOT_AUDIT_KEY_FILE")),
             http_per_host=_whole("FOLIOT_HTTP_PER_HOST", environment.get("FOLIOT_HTTP_PER_HOST") or "0"),
+            tenant_rate=_whole("FOLIOT_TENANT_RATE", environment.get("FOLIOT_TENANT_RATE") or "0"),
+            tenant_backlog=_whole("FOLIOT_TENANT_BACKLOG", environment.get("FOLIOT_TENANT_BACKLOG") or "1000000"),
+            backlog=_whole("FOLIOT_BACKLOG", environment.get("FOLIOT_BACKLOG") or "10000000"),
             catch_up_rate=_rate("FOLIOT_CATCH_UP_RATE", environment.get("FOLIOT_CATCH_UP_RATE") or "2000"),
             dead_letter_days=_days("FOLIOT_DEAD_LETTER_DAYS", environment.get("FOLIOT_DEAD_LETTER_DAYS") or "90"),
             handler_connections=_count(

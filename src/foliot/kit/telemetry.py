@@ -40,6 +40,15 @@ TARGETS_REFUSED: Final = Counter(
 CALLS_DENIED: Final = Counter(
     "foliot_calls_denied", "Calls turned away by this process: no key, or no right", registry=REGISTRY
 )
+CALLS_REFUSED: Final = Counter(
+    "foliot_calls_refused",
+    "Calls answered with 429 or 503 by this process: over a rate limit, or too much waits",
+    ["reason"],
+    registry=REGISTRY,
+)
+BACKLOG: Final = Gauge(
+    "foliot_backlog_runs", "Runs of all tenants that are due and have not ended, estimated", registry=REGISTRY
+)
 AUDIT_SEALED: Final = Counter(
     "foliot_audit_sealed", "Entries of the audit trail sealed by this process", registry=REGISTRY
 )

@@ -15,6 +15,8 @@ from foliot.sdk.records import Job
 from foliot.wire.codec import rfc3339
 
 Delay = Duration | None
+Rate = dict[str, Any] | tuple[float, int] | None
+"""How fast somebody may call: `(per second, burst)`, an object as the API takes it, or None for no limit."""
 
 
 def submit(
@@ -86,6 +88,8 @@ def create_tenant(name: str, first_key: dict[str, Any]) -> Request:
 
 
 def create_key(name: str, fields: Mapping[str, Any]) -> Request:
+    if "rate_limit" in fields:
+        fields = {**fields, "rate_limit": _paced(fields["rate_limit"])}
     return Request("POST", path("keys"), _body({"name": name, **fields}))
 
 
@@ -99,6 +103,25 @@ def revoke_key(key: str) -> Request:
 
 def limit_tenant(tenant: str, concurrency: int | None) -> Request:
     return Request("PATCH", path("tenants", tenant), _encode({"limits": {"concurrency": concurrency}}))
+
+
+def change_tenant(tenant: str, weight: int | None, limits: dict[str, Any], quotas: dict[str, Any]) -> Request:
+    """Here None is sent: it takes a limit or a quota away."""
+    body: dict[str, Any] = {} if weight is None else {"weight": weight}
+    if limits:
+        body["limits"] = {camel(name): _paced(value) for name, value in limits.items()}
+    if quotas:
+        body["quotas"] = quotas
+    return Request("PATCH", path("tenants", tenant), _encode(body))
+
+
+def limit_key(key: str, rate_limit: Rate) -> Request:
+    return Request("POST", path("keys", key, verb=":limit"), _encode({"rateLimit": _paced(rate_limit)}))
+
+
+def _paced(limit: Any) -> Any:
+    """A rate with a burst of its own is written as (per second, burst)."""
+    return {"perSecond": limit[0], "burst": limit[1]} if isinstance(limit, tuple) else limit
 
 
 def retry_run(run: str) -> Request:

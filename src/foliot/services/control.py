@@ -16,6 +16,7 @@ from foliot.store.past import Lingering
 from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
 from foliot.store.specs import SpecBook, SpecRef
 from foliot.store.submission import Asked, NewRun, answer_once, do_once, plan
+from foliot.store.terms import respect_quota
 
 ONE_TIME_ORIGIN = 1
 _TRIES = 5
@@ -69,6 +70,7 @@ class Control:
         async def write() -> bytes:
             specs = await self._intern(asked.tenant, drafts)
             async with self._database.transaction() as connection:
+                await respect_quota(connection, asked.tenant, **_counted(drafts))
                 made = await self._insert(connection, specs, drafts)
                 body = await answer(connection, made)
                 await _note_made(connection, made, drafts)
@@ -96,6 +98,7 @@ class Control:
         (spec,) = await self._intern(tenant, [draft])
         try:
             async with self._database.transaction() as connection:
+                await respect_quota(connection, tenant, **_counted([draft]))
                 (job,) = made = await self._insert(connection, [spec], [draft])
                 await _note_made(connection, made, [draft])
                 row = await self._read(connection, tenant, job)
@@ -115,6 +118,7 @@ class Control:
             draft = edit(before)
             (spec,) = await self._intern(tenant, [draft])
             async with self._database.transaction() as connection:
+                await respect_quota(connection, tenant, **_counted_more(before, draft))
                 if await self._replace(connection, tenant, before, spec, draft):
                     after = await self._read(connection, tenant, job)
                     await _note(connection, before, after)
@@ -358,6 +362,18 @@ class Control:
         if row is None:
             raise NotFound("there is no such job")
         return row
+
+
+def _counted(drafts: Sequence[Draft]) -> dict[str, int]:
+    """How many of what quotas count these are; see `domain/terms.py`."""
+    kinds = [draft.kind for draft in drafts]
+    return {"jobs": len(kinds) - kinds.count(Kind.ONE_TIME), "schedules": kinds.count(Kind.RECURRING)}
+
+
+def _counted_more(before: JobRow, draft: Draft) -> dict[str, int]:
+    """What a job becomes that it was not; what gives something back is never refused."""
+    was = {"jobs": int(before.kind != Kind.ONE_TIME), "schedules": int(before.kind == Kind.RECURRING)}
+    return {what: max(0, count - was[what]) for what, count in _counted([draft]).items()}
 
 
 async def _note_made(connection: Connection, made: Sequence[int], drafts: Sequence[Draft]) -> None:

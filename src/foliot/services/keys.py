@@ -13,8 +13,10 @@ from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyRow, facts
 from foliot.store.submission import ALWAYS, Asked, answer_once, do_once
+from foliot.store.terms import respect_quota
 from foliot.wire.codec import rfc3339
 from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
+from foliot.wire.terms import limit_body
 from foliot.wire.views import Page
 
 STATUSES: Final = ("active", "expired", "revoked")
@@ -35,6 +37,7 @@ class Keys:
         async def make() -> bytes:
             token = new_token()
             async with self._database.transaction() as connection:
+                await respect_quota(connection, number, keys=1)
                 row = await _made(connection, number, token, new)
                 await note(connection, _PREFIX + row.id, None, facts(row), tenant=row.tenant)
                 body = msgspec.json.encode(created(row, token.text))
@@ -129,7 +132,7 @@ def _successor(row: KeyRow, life: timedelta | None, authority: Authority) -> New
         raise Conflict(f"the key is {row.status}", "make a new one")
     if life is None and row.expires_at is not None:
         life = row.expires_at - row.created_at
-    new = NewKey(row.label, row.role, row.narrowed, row.serves, life)
+    new = NewKey(row.label, row.role, row.narrowed, row.serves, life, row.rate_limit)
     check_may_give(new.may, authority)
     return new
 
@@ -160,6 +163,7 @@ def view(row: KeyRow) -> KeyView:
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,
         revoked_at=row.revoked_at,
+        rate_limit=limit_body(row.rate_limit),
     )
 
 

@@ -156,6 +156,7 @@ class Submitter:
     async def _write_together(self, calls: list[_Call]) -> list[Accepted]:
         runs = [run for call in calls for run in call.runs]
         now = [run for run in runs if run.is_free]
+        all_free = len(now) == len(runs)
         specs = Counter(map(_SPEC, now))  # few, so that what is asked of them need not be asked of every run
         flows = {spec: spec.flow for spec in specs}
         counts: Counter[Flow] = Counter()
@@ -163,11 +164,11 @@ class Submitter:
             counts[flows[spec]] += count
         ranks = await reserve(self._ranks, counts, {spec.tenant: spec.weight for spec in specs}, len(runs))
         minted = _deal(ranks.ids, calls)
-        alone = len(now) == len(runs) or not (now or any(run.enters for run in runs))  # one statement writes them all
-        alone = alone and all(run.job is None for run in runs)
-        atomic = not alone or any(call.key for call in calls)
+        alone = all_free or not (now or any(run.enters for run in runs))  # one statement writes them all
+        keyed = any(call.key for call in calls)
+        atomic = keyed or not alone or any(run.job is not None for run in runs)
         async with self._writes.borrow(atomic=atomic) as connection:
-            repeated = await self._remember(connection, calls, minted)
+            repeated = await self._remember(connection, calls, minted) if keyed else [None] * len(calls)
             rows = [
                 (run, id_)
                 for call, numbers, answer in zip(calls, minted, repeated, strict=True)
@@ -176,11 +177,11 @@ class Submitter:
             ]
             if fresh := {run.job for run, _ in rows if run.job is not None}:
                 await _refuse_closed(connection, fresh)
-            if at_once := [row for row in rows if row[0].is_free]:
+            if at_once := rows if all_free else [row for row in rows if row[0].is_free]:
                 following = {spec: ranks.of(flow) for spec, flow in flows.items()}
                 taken = [next(following[run.spec]) for run, _ in at_once]
                 await enqueue(connection, [run for run, _ in at_once], [id_ for _, id_ in at_once], taken)
-            if later := [row for row in rows if not row[0].is_free]:
+            if later := [] if all_free else [row for row in rows if not row[0].is_free]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
             await enter(connection, [id_ for run, id_ in later if run.enters])
         return [

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
+from msgspec import UNSET, UnsetType
 
 from foliot.domain.access import Authority, NewKey, Role, check_serves
 from foliot.domain.condition import UNCONDITIONAL, Condition
@@ -24,6 +25,7 @@ from foliot.store.rerank import Changed, Weight
 from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.tenants import TenantRow
 from foliot.wire.limits import LimitsView, TenantView
+from foliot.wire.terms import QuotasView, RateLimitBody, UsedView
 
 log = structlog.get_logger("api")
 
@@ -193,10 +195,17 @@ async def _found(connection: Connection, name: str, first: NewKey) -> tuple[str,
     return token.text, row
 
 
-def view(row: TenantRow) -> TenantView:
-    limits = LimitsView(row.concurrency)
+def view(row: TenantRow, used: UsedView | UnsetType = UNSET) -> TenantView:
+    rate = None if row.rate is None else RateLimitBody(row.rate, row.burst)
     return TenantView(
-        tenant=row.name, weight=row.weight, limits=limits, going=row.going, waiting=row.waiting, version=row.version
+        tenant=row.name,
+        weight=row.weight,
+        limits=LimitsView(row.concurrency, rate, row.backlog),
+        going=row.going,
+        waiting=row.waiting,
+        quotas=QuotasView(row.most_jobs, row.most_schedules, row.most_keys),
+        version=row.version,
+        used=used,
     )
 
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from foliot.domain.access import NewKey, Role, Scope, scopes_of
+from foliot.domain.bucket import RateLimit
 from foliot.kit.tokens import Token
 from foliot.store.database import Connection, Database, Row
 from foliot.store.statements import SQL
@@ -27,6 +28,13 @@ class KeyRow(NamedTuple):
     revoked_at: datetime | None
     now: datetime
     """By the database's clock, when it was read."""
+    rate: float | None = None
+    burst: int | None = None
+
+    @property
+    def rate_limit(self) -> RateLimit | None:
+        """How fast it may call; none is as fast as its tenant."""
+        return None if self.rate is None or self.burst is None else RateLimit(self.rate, self.burst)
 
     @property
     def scopes(self) -> frozenset[Scope]:
@@ -50,13 +58,20 @@ class KeyOwner(NamedTuple):
     scopes: frozenset[Scope] = frozenset()
     remaining: float | None = None
     """Seconds until it expires."""
+    rate: RateLimit | None = None
+    """How fast its tenant may call, with all its keys."""
+    key_rate: RateLimit | None = None
+    """How fast this key may call."""
+    backlog: int | None = None
+    """How many of its tenant's runs may wait."""
 
 
 async def make_key(connection: Connection, tenant: int, token: Token, new: NewKey) -> KeyRow | None:
     """None if two of that name are active already."""
     await connection.execute(SQL["free_places"], tenant, new.name)
     scopes = None if new.scopes is None else [*new.scopes]
-    values = (token.id, tenant, token.digest, new.name, new.role, scopes, [*new.serves] or None, new.life)
+    serves, rate = [*new.serves] or None, new.rate or (None, None)
+    values = (token.id, tenant, token.digest, new.name, new.role, scopes, serves, new.life, *rate)
     for _ in range(TRIES):  # rivals for a place: each that loses sees it taken the next time
         if rows := await connection.fetch(SQL["insert_key"], *values):
             return _key(rows[0])
@@ -94,6 +109,7 @@ def facts(row: KeyRow) -> dict[str, Any]:
         "scopes": sorted(row.scopes),
         "serves": [*row.serves],
         "expiresAt": row.expires_at,
+        "rateLimit": row.rate_limit and row.rate_limit._asdict(),
     }
 
 
@@ -122,9 +138,10 @@ async def find_key(database: Database, key: str) -> KeyOwner | None:
     row = await database.fetchrow("find_key", key)
     if row is None:
         return None
-    digest, tenant, name, key, serves, role, narrowed, remaining = row.values()
+    digest, tenant, name, key, serves, role, narrowed, remaining, *rates, backlog = row.values()
     scopes = scopes_of(Role(role), narrowed, serves)
-    return KeyOwner(digest, tenant, name, key, serves, Role(role), scopes, remaining)
+    own, its = (None if rate is None else RateLimit(rate, burst) for rate, burst in (rates[:2], rates[2:]))
+    return KeyOwner(digest, tenant, name, key, serves, Role(role), scopes, remaining, own, its, backlog)
 
 
 def _key(row: Row) -> KeyRow:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from foliot.domain.fairness import Priority
-from foliot.domain.spec import Spec, digest
+from foliot.domain.spec import Spec
 from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database, Line
 from foliot.store.dispatch import Flow
@@ -46,19 +46,22 @@ class SpecBook:
         self._known: dict[tuple[int, bytes], SpecRef] = {}
 
     async def intern(self, tenant: int, spec: Spec) -> SpecRef:
-        (ref,) = await self.intern_batch(tenant, [spec])
-        return ref
+        known = self._known.get((tenant, spec.name))
+        if known is None or self._tenants.is_old:
+            (known,) = await self.intern_batch(tenant, [spec])
+            return known
+        return _as_of(known, *self._tenants.remembered(tenant))
 
     async def intern_batch(self, tenant: int, specs: Sequence[Spec]) -> list[SpecRef]:
         """For each spec where it is stored; equal ones are stored once."""
-        names = [digest(spec.body()) for spec in specs]
+        names = [spec.name for spec in specs]
         found = {name: ref for name in names if (ref := self._known.get((tenant, name)))}
         if missing := {name: spec for name, spec in zip(names, specs, strict=True) if name not in found}:
             found |= await self._learn(tenant, missing)
         weight, limited = await self._tenants.of(tenant)
         if (weight, limited) == USUAL:
             return [found[name] for name in names]
-        return [ref._replace(weight=weight, limited=ref.limited or limited) for name in names for ref in [found[name]]]
+        return [_as_of(found[name], weight, limited) for name in names]
 
     async def _learn(self, tenant: int, specs: dict[bytes, Spec]) -> dict[bytes, SpecRef]:
         rows = await self._database.fetch("find_specs", tenant, list(specs))
@@ -97,13 +100,17 @@ class _Tenants:
         self._turn = asyncio.Lock()
 
     async def of(self, tenant: int) -> tuple[int, bool]:
-        if self._is_old():
+        if self.is_old:
             async with self._turn:
-                if self._is_old():
+                if self.is_old:
                     await self._ask()
+        return self.remembered(tenant)
+
+    def remembered(self, tenant: int) -> tuple[int, bool]:
         return self._unusual.get(tenant, USUAL)
 
-    def _is_old(self) -> bool:
+    @property
+    def is_old(self) -> bool:
         return self._clock() - self._asked >= TENANTS_REMEMBERED
 
     async def _ask(self) -> None:
@@ -111,6 +118,12 @@ class _Tenants:
         rows = await self._database.fetch("unusual_tenants")
         self._unusual = {row["id"]: (row["weight"], row["limited"]) for row in rows}
         self._asked = asked
+
+
+def _as_of(ref: SpecRef, weight: int, limited: bool) -> SpecRef:
+    if (weight, limited) == USUAL:
+        return ref
+    return ref._replace(weight=weight, limited=ref.limited or limited)
 
 
 async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> dict[int, str]:

@@ -25,6 +25,12 @@ class TenantRow(NamedTuple):
     version: int
     going: int | None
     waiting: int | None
+    rate: float | None
+    burst: int | None
+    backlog: int | None
+    most_jobs: int | None
+    most_schedules: int | None
+    most_keys: int | None
 
 
 async def read_tenants(

@@ -48,15 +48,12 @@ def capturing(take: Take, runs: Sequence[InlineRun], taken: list[InlineRun]) -> 
 
 def _answer(request: Request, take: Take, runs: Sequence[InlineRun], taken: list[InlineRun]) -> Answer:
     path = request.path.removeprefix("/v1/runs")
-    match request.method, path:
-        case "POST", "":
-            return _said({"runId": _taken(take(request), taken)})
-        case "POST", ":batch":
-            bodies: list[msgspec.Raw] = msgspec.json.decode(request.body or b"", type=dict[str, list[msgspec.Raw]])[
-                "runs"
-            ]
-            made = [take(Request("POST", "/v1/runs", bytes(body))) for body in bodies]
-            return _said({"runIds": [_taken(run, taken) for run in made]})
+    if (request.method, path) == ("POST", ""):
+        return _said({"runId": _taken(take(request), taken)})
+    if (request.method, path) == ("POST", ":batch"):
+        batch = msgspec.json.decode(request.body or b"", type=dict[str, list[msgspec.Raw]])
+        made = [take(Request("POST", "/v1/runs", bytes(body))) for body in batch["runs"]]
+        return _said({"runIds": [_taken(run, taken) for run in made]})
     run = next((run for run in runs if path.removeprefix("/").partition(":")[0] == run.id), None)
     if path == request.path or (run is not None and path not in {f"/{run.id}", f"/{run.id}:cancel"}):
         raise FoliotError(

@@ -11,6 +11,7 @@ from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
 from foliot.wire.codec import CONTROL
 from foliot.wire.limits import TenantView
+from foliot.wire.terms import RateLimitBody, limit_of
 from foliot.wire.timing import Duration, Instant
 
 LONGEST_NAME: Final = 100
@@ -33,7 +34,14 @@ class KeyBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     scopes: list[ScopeWord] | None = None
     serves: list[str] = []
     expires_in: Duration | None = None
+    rate_limit: RateLimitBody | None = None
     tenant: str | None = None
+
+
+class KeyLimit(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How fast a key may call; null for as fast as its tenant."""
+
+    rate_limit: RateLimitBody | None
 
 
 class RotateBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -60,6 +68,8 @@ class KeyView(msgspec.Struct, kw_only=True, rename="camel"):
     last_used_at: Instant | None
     """To the minute."""
     revoked_at: Instant | None
+    rate_limit: RateLimitBody | None = None
+    """How fast it may call; null for as fast as its tenant."""
 
 
 class CreatedKey(KeyView, kw_only=True, rename="camel"):
@@ -99,7 +109,9 @@ def new_key(body: KeyBody) -> NewKey:
         raise InvalidField("serves", f"more than {MOST_SERVED} queues", "use fewer, or * for all of them")
     if role is Role.WORKER and not body.serves:
         raise InvalidField("serves", "a worker's key serves at least one queue", "name a queue, or * for all of them")
-    return NewKey(check_key_name(body.name), role, scopes, body.serves, life_of(body.expires_in))
+    return NewKey(
+        check_key_name(body.name), role, scopes, body.serves, life_of(body.expires_in), limit_of(body.rate_limit)
+    )
 
 
 def check_key_name(name: str) -> str:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from foliot.domain.errors import InvalidField
 from foliot.domain.job import Overlap
 from foliot.domain.limits import HIGHEST, Concurrency, check_limit
+from foliot.wire.terms import MostWaiting, QuotasPatch, QuotasView, RateLimitBody, UsedView
 
 # Bounds and words are told to people by the domain, in its own words; the document says them in its own way.
 Limit = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": HIGHEST})]
@@ -26,10 +27,12 @@ class ConcurrencyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     key: str | None = None
 
 
-class LimitsPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LimitsPatch(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Limits to change; null takes one away."""
 
     concurrency: Limit | UnsetType | None = UNSET
+    rate_limit: RateLimitBody | UnsetType | None = UNSET
+    backlog: MostWaiting | UnsetType | None = UNSET
 
 
 class TenantPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,12 +40,18 @@ class TenantPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     weight: int | UnsetType = UNSET
     limits: LimitsPatch | UnsetType = UNSET
+    quotas: QuotasPatch | UnsetType = UNSET
 
 
-class LimitsView(msgspec.Struct, frozen=True):
-    """How many runs of the tenant go at once, over all its jobs; null for as many as there are workers for."""
+class LimitsView(msgspec.Struct, frozen=True, rename="camel"):
+    """How many runs of the tenant go at once, over all its jobs; null for as many as there are workers for.
+
+    How fast it may call, and how many of its runs may wait before no more are taken; null for what is usual here.
+    """
 
     concurrency: int | None
+    rate_limit: RateLimitBody | None = None
+    backlog: int | None = None
 
 
 class TenantView(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +64,11 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that count against the limit now; null without one."""
     waiting: int | None
     """Runs that are due and wait for it."""
+    quotas: QuotasView
     version: int
-    """Rises with each change of what is said above, but for the last two."""
+    """Rises with each change of what is said above, but for who goes and waits."""
+    used: UsedView | UnsetType = UNSET
+    """Of its quotas and its backlog; not told in lists."""
 
 
 class BlockedBy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,6 +1,7 @@
 """Runs on the wire: work handed in without a definition, or by hand for a job."""
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -8,12 +9,14 @@ from msgspec import Meta
 
 from foliot.domain.duration import parse_duration
 from foliot.domain.errors import InvalidField
-from foliot.domain.spec import CommandHandler, ContainerHandler, FunctionHandler, HttpHandler, Spec
+from foliot.domain.spec import CommandHandler, ContainerHandler, FunctionHandler, Handler, HttpHandler, Spec
 from foliot.wire.handlers import handler_of
 from foliot.wire.jobs import Policy, spec_of
 from foliot.wire.timing import Duration, Instant, check_instant
 
 LONGEST_DELAY: Final = timedelta(days=36_500)
+REMEMBERED: Final = 4_096
+"""Policies whose specs are known without working them out again."""
 
 
 class RunBody(Policy, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -53,12 +56,25 @@ def spec_and_target(body: RunBody) -> tuple[Spec, bytes | None]:
     handler = handler_of(body.handler)
     match handler:
         case FunctionHandler():
-            return spec_of(body, handler=handler), None
+            return _spec(body, handler), None
         case HttpHandler(url=url, method=method, headers=headers):
             target: dict[str, Any] = {"url": url} | ({"headers": headers} if headers else {})
-            return spec_of(body, handler=HttpHandler(method=method)), msgspec.json.encode(target)
+            return _spec(body, HttpHandler(method=method)), msgspec.json.encode(target)
         case CommandHandler(argv=argv):
-            return spec_of(body, handler=CommandHandler()), msgspec.json.encode({"argv": argv})
+            return _spec(body, CommandHandler()), msgspec.json.encode({"argv": argv})
         case ContainerHandler(image=image, args=args, env=env, resources=resources):
             target = {"image": image, "args": args, "env": env}
-            return spec_of(body, handler=ContainerHandler(resources=resources)), msgspec.json.encode(target)
+            return _spec(body, ContainerHandler(resources=resources)), msgspec.json.encode(target)
+
+
+def _spec(body: RunBody, handler: Handler) -> Spec:
+    """What the body says besides handler, payload and time. A process sees few of these, each again and again."""
+    policy = msgspec.structs.replace(body, handler=handler, payload=msgspec.UNSET, run_at=None, delay=None)
+    return _remembered(msgspec.json.encode(policy))
+
+
+@lru_cache(REMEMBERED)
+def _remembered(policy: bytes) -> Spec:
+    body = msgspec.json.decode(policy, type=RunBody)
+    handler = body.handler
+    return spec_of(body, handler=None if isinstance(handler, str) else handler)

@@ -6,7 +6,7 @@ from foliot.sdk import calls
 from foliot.sdk.aio.connection import AsyncConnection
 from foliot.sdk.aio.transport import pause
 from foliot.sdk.errors import RunFailed, TooManyRequests, Unavailable, Unreachable
-from foliot.sdk.records import LastingRecord, OperationRecord, RunRecord
+from foliot.sdk.records import LastingRecord, OperationRecord, Record, RunRecord
 from foliot.sdk.watching import looks, too_long
 
 
@@ -61,6 +61,10 @@ class AsyncRun(RunRecord, AsyncLasting):
         """Let it go on, if it has used its attempts."""
         self.values = await self._connection.request(calls.retry_run(self.id))
         return self
+
+    async def explain(self) -> Record:
+        """Why it does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(await self._connection.request(calls.get("runs", self.id, "explain")))
 
 
 class AsyncOperation(OperationRecord, AsyncLasting):

@@ -5,6 +5,7 @@ from typing import Any
 from foliot.sdk import calls
 from foliot.sdk.aio.connection import AsyncConnection
 from foliot.sdk.aio.pages import AsyncItems
+from foliot.sdk.calls import Rate
 from foliot.sdk.records import Record
 
 
@@ -25,6 +26,15 @@ class AsyncTenantCalls(AsyncConnection):
         """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
         return Record(await self.request(calls.limit_tenant(tenant, concurrency)))
 
+    async def change_tenant(
+        self, tenant: str, *, weight: int | None = None, quotas: dict[str, Any] | None = None, **limits: Any
+    ) -> Record:
+        """Change a tenant's share, its limits (`concurrency`, `rate_limit`, `backlog`) or quotas; None takes one away.
+
+        `rate_limit` is `(per second, burst)`; quotas are `jobs`, `schedules` and `keys`.
+        """
+        return Record(await self.request(calls.change_tenant(tenant, weight, limits, quotas or {})))
+
     async def keys(self, **query: Any) -> AsyncItems[Record]:
         """Keys of one's own tenant, newest first: `name`, `status`; an operator may name another `tenant`."""
         return await self._page(Record, "keys", **query)
@@ -44,6 +54,10 @@ class AsyncTenantCalls(AsyncConnection):
     async def revoke_key(self, key: str) -> Record:
         """Within 5 seconds it opens nothing any more."""
         return Record(await self.request(calls.revoke_key(key)))
+
+    async def limit_key(self, key: str, *, rate_limit: Rate) -> Record:
+        """Let a key call so fast, `(per second, burst)`, within what its tenant may; None takes the limit away."""
+        return Record(await self.request(calls.limit_key(key, rate_limit)))
 
     async def audit(self, **query: Any) -> AsyncItems[Record]:
         """Changes and denied attempts, newest first; `subject`, `action`, `since` and others narrow it down."""

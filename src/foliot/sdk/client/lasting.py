@@ -7,7 +7,7 @@ from foliot.sdk import calls
 from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.transport import pause
 from foliot.sdk.errors import RunFailed, TooManyRequests, Unavailable, Unreachable
-from foliot.sdk.records import LastingRecord, OperationRecord, RunRecord
+from foliot.sdk.records import LastingRecord, OperationRecord, Record, RunRecord
 from foliot.sdk.watching import looks, too_long
 
 
@@ -62,6 +62,10 @@ class Run(RunRecord, Lasting):
         """Let it go on, if it has used its attempts."""
         self.values = self._connection.request(calls.retry_run(self.id))
         return self
+
+    def explain(self) -> Record:
+        """Why it does not start: `sentence`, `blocking`, `ahead`, `estimated_start`, and all `gates`."""
+        return Record(self._connection.request(calls.get("runs", self.id, "explain")))
 
 
 class Operation(OperationRecord, Lasting):

@@ -4,6 +4,7 @@
 from typing import Any
 
 from foliot.sdk import calls
+from foliot.sdk.calls import Rate
 from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.pages import Items
 from foliot.sdk.records import Record
@@ -26,6 +27,15 @@ class TenantCalls(Connection):
         """Let so many runs of the tenant go at once, over all its jobs; None takes the limit away."""
         return Record(self.request(calls.limit_tenant(tenant, concurrency)))
 
+    def change_tenant(
+        self, tenant: str, *, weight: int | None = None, quotas: dict[str, Any] | None = None, **limits: Any
+    ) -> Record:
+        """Change a tenant's share, its limits (`concurrency`, `rate_limit`, `backlog`) or quotas; None takes one away.
+
+        `rate_limit` is `(per second, burst)`; quotas are `jobs`, `schedules` and `keys`.
+        """
+        return Record(self.request(calls.change_tenant(tenant, weight, limits, quotas or {})))
+
     def keys(self, **query: Any) -> Items[Record]:
         """Keys of one's own tenant, newest first: `name`, `status`; an operator may name another `tenant`."""
         return self._page(Record, "keys", **query)
@@ -45,6 +55,10 @@ class TenantCalls(Connection):
     def revoke_key(self, key: str) -> Record:
         """Within 5 seconds it opens nothing any more."""
         return Record(self.request(calls.revoke_key(key)))
+
+    def limit_key(self, key: str, *, rate_limit: Rate) -> Record:
+        """Let a key call so fast, `(per second, burst)`, within what its tenant may; None takes the limit away."""
+        return Record(self.request(calls.limit_key(key, rate_limit)))
 
     def audit(self, **query: Any) -> Items[Record]:
         """Changes and denied attempts, newest first; `subject`, `action`, `since` and others narrow it down."""

@@ -144,8 +144,10 @@ WITH head AS MATERIALIZED (
                    (SELECT (ARRAY['overlap', 'concurrency', 'tenant'])[seat.line] FROM seat
                      WHERE seat.run = head.id AND seat.state BETWEEN 1 AND 1), 'scheduler')
                WHEN head.lane IN (SELECT lane FROM paused_lane) THEN 'queue'
-               WHEN head.lane NOT IN (SELECT lane FROM offered_lane) THEN 'handlerWorkers'
-               ELSE 'turn' END AS code
+               WHEN head.lane IN (SELECT lane FROM offered_lane) THEN 'turn'
+               WHEN EXISTS (SELECT FROM lane mine JOIN lane other ON other.queue = mine.queue
+                             WHERE mine.id = head.lane AND other.id IN (SELECT lane FROM offered_lane)) THEN 'handlerWorkers'
+               ELSE 'queueWorkers' END AS code
       FROM head
     UNION ALL
     (SELECT t.id, CASE WHEN t.held THEN 'pause' ELSE 'due' END FROM timer t

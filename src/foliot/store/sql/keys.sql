@@ -7,8 +7,8 @@ UPDATE api_key SET place = NULL
 -- Nothing if both places of the name are taken, or the free one was taken by a rival at this moment: asked again, the
 -- statement sees which of the two it was.
 WITH made AS (
-    INSERT INTO api_key (id, tenant, digest, label, role, scopes, serves, expires_at, place)
-    SELECT $1, $2, $3, $4, $5, $6, $7, clock_timestamp() + $8::interval, free.place
+    INSERT INTO api_key (id, tenant, digest, label, role, scopes, serves, expires_at, rate, burst, place)
+    SELECT $1, $2, $3, $4, $5, $6, $7, clock_timestamp() + $8::interval, $9::float8, $10::int, free.place
       FROM (SELECT place FROM (VALUES (1), (2)) AS both_places(place)
              WHERE NOT EXISTS (SELECT FROM api_key AS other WHERE other.tenant = $2 AND other.label = $4
                                   AND other.place = both_places.place AND other.revoked_at IS NULL)
@@ -18,14 +18,14 @@ WITH made AS (
 )
 SELECT made.id, tenant.id AS tenant, tenant.name AS tenant_name, made.label, made.role, made.scopes,
        coalesce(made.serves, '{}') AS serves, made.created_at, made.expires_at, made.last_used_at, made.revoked_at,
-       clock_timestamp() AS now
+       clock_timestamp() AS now, made.rate, made.burst
   FROM made JOIN tenant ON tenant.id = made.tenant
 
 -- :name list_keys
 -- Newest first: of one tenant or of all, of one name or of any; `status` is active, expired or revoked.
 SELECT k.id, tenant.id AS tenant, tenant.name AS tenant_name, k.label, k.role, k.scopes,
        coalesce(k.serves, '{}') AS serves, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
-       clock_timestamp() AS now
+       clock_timestamp() AS now, k.rate, k.burst
   FROM api_key AS k JOIN tenant ON tenant.id = k.tenant
  WHERE ($1::int IS NULL OR k.tenant = $1) AND ($2::text IS NULL OR k.label = $2)
    AND ($3::text IS NULL OR $3 = CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked'
@@ -36,7 +36,7 @@ SELECT k.id, tenant.id AS tenant, tenant.name AS tenant_name, k.label, k.role, k
 -- :name read_key
 SELECT k.id, tenant.id AS tenant, tenant.name AS tenant_name, k.label, k.role, k.scopes,
        coalesce(k.serves, '{}') AS serves, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
-       clock_timestamp() AS now
+       clock_timestamp() AS now, k.rate, k.burst
   FROM api_key AS k JOIN tenant ON tenant.id = k.tenant
  WHERE k.id = $1
 
@@ -67,7 +67,8 @@ UPDATE api_key SET last_used_at = greatest(last_used_at, used.at) FROM used WHER
 
 -- :name find_key
 SELECT api_key.digest, tenant.id AS tenant, tenant.name, api_key.id AS key, coalesce(api_key.serves, '{}') AS serves,
-       api_key.role, api_key.scopes, extract(epoch FROM api_key.expires_at - clock_timestamp())::float8 AS remaining
+       api_key.role, api_key.scopes, extract(epoch FROM api_key.expires_at - clock_timestamp())::float8 AS remaining,
+       tenant.rate, tenant.burst, api_key.rate, api_key.burst, tenant.backlog
   FROM api_key JOIN tenant ON tenant.id = api_key.tenant
  WHERE api_key.id = $1 AND api_key.revoked_at IS NULL
    AND (api_key.expires_at IS NULL OR api_key.expires_at > clock_timestamp())

@@ -12,7 +12,8 @@ SELECT name, id, weight, concurrency, version,
        AS going,
        CASE WHEN concurrency IS NOT NULL
             THEN (SELECT count(*) FROM seat WHERE slot = line.slot AND state = 1) END
-       AS waiting
+       AS waiting,
+       rate, burst, backlog, most_jobs, most_schedules, most_keys
   FROM tenant CROSS JOIN LATERAL (SELECT slot_number(tenant.id, 3, 0, NULL) AS slot) AS line
  WHERE ($1::text IS NULL OR name = $1) AND ($2::int IS NULL OR id = $2) AND name > $3
  ORDER BY name LIMIT $4
