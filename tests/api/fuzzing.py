@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.calling import Answer, Caller, ask
+from api.calling import PLAIN, Answer, Caller, ask
 from api.test_table import BODIES, CALENDAR, DEAD, IN_GRAPH, QUERIES
 from burying import bury
 from foliot.api.app import OPERATIONS
@@ -170,6 +170,7 @@ class Fuzzer:
         worker = encode("wrk", 1_000_000 + self.sent)
         await api.post("/v1/work/heartbeat", {**BODIES["heartbeat"], "worker": worker})
         await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})
+        await api("PUT", "/v1/jobs/by-key/some-key", PLAIN)
         job = (await api.create(every=3600))["jobId"]
         range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
         operation = (await api.post(f"/v1/jobs/{job}:backfill", range_)).json["operationId"]
