@@ -14,7 +14,7 @@ async def test_limits_are_set_by_both_clients(foliot: Served, world: World):
     assert (await away(run.refresh)).concurrency == {"limit": 1, "key": "payload.account"}
     assert (await away(client.limit_tenant, "acme", concurrency=5)).limits["concurrency"] == 5
     async with foliot.aio() as aio:
-        assert (await aio.get_tenant("acme")).limits == {"concurrency": 5}
+        assert (await aio.get_tenant("acme")).limits["concurrency"] == 5
         assert (await aio.limit_tenant("acme", concurrency=None)).limits["concurrency"] is None
         changed = await aio.change_job(job.id, every=60, overlap="queueOne", concurrency=1)
         assert (changed.overlap, changed.concurrency) == ("queueOne", {"limit": 1})
