@@ -22,7 +22,7 @@ from chaos.simulation.run import Mode
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
-BLOCKS, SEEDS = 6, 25
+BLOCKS, SEEDS = 6, 12
 ENOUGH = 60
 """Seeds within which a broken build is found out."""
 LEFT_OUT = {
