@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
@@ -22,7 +22,7 @@ from chaos.simulation.run import Mode
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
-BLOCKS, SEEDS = 6, 25
+BLOCKS, SEEDS = 6, 12
 ENOUGH = 60
 """Seeds within which a broken build is found out."""
 LEFT_OUT = {
@@ -62,16 +62,22 @@ CORE = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
 
 
 @pytest.fixture
-def begin(server: PostgresServer, tmp_path: Path) -> Begin:
+def begin(server: PostgresServer, tmp_path: Path) -> Iterator[Begin]:
+    begun: list[subprocess.Popen[str]] = []
+
     def start(*arguments: str, source: Path | None = None) -> "subprocess.Popen[str]":
         name = f"simulation_{os.getpid()}_{next(_NAMES)}"
         command = [sys.executable, "-m", "chaos.simulation", "--server", server.dsn, "--name", name]
         command += ["--processes", "1", "--core", CORE, "--stories", str(tmp_path), *arguments]
         environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)}
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
+        begun.append(subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True))
+        return begun[-1]
 
-    return start
+    yield start
+    for each in begun:
+        each.kill()
+        each.communicate()
 
 
 @pytest.fixture
