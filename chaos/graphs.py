@@ -46,7 +46,7 @@ class Weaver:
         bodies = [
             self._job(f"{name}-top", **trigger),
             self._job(f"{name}-left", f"{name}-top", fail=int(doomed)),
-            self._job(f"{name}-right", f"{name}-top", slow=round(dice.uniform(0.0, 0.3), 2)),
+            self._job(f"{name}-right", f"{name}-top", slow=dice.choice((0.0, round(dice.uniform(0.0, 0.3), 2)))),
             self._job(f"{name}-join", f"{name}-left", f"{name}-right"),
             self._job(f"{name}-alarm", {"job": f"{name}-left", "when": "failed"}),
             self._job(f"{name}-after", {"job": f"{name}-left", "when": "done"}, f"{name}-right"),

@@ -5,6 +5,8 @@ from typing import Final
 from chaos.mutant import Edit, Mutant, burst
 
 _ADMISSION: Final = "store/migrations/0015_admission.sql"
+_LINES: Final = "store/migrations/0023_lines.sql"
+"""Where `hand_over` was last written."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "kill", "worker-1"))]
 _SECONDS: Final = 25.0
 
@@ -13,9 +15,9 @@ _LIMIT_IGNORED = Mutant(
     "whoever hands over does not ask how many go already",
     (
         Edit(
-            _ADMISSION,
-            "greatest(0, slot.capacity - (SELECT count(*) FROM seat h",
-            "greatest(0, slot.capacity - 0 * (SELECT count(*) FROM seat h",
+            _LINES,
+            "least(5000, its.capacity - (SELECT count(*) FROM seat h",
+            "least(5000, its.capacity - 0 * (SELECT count(*) FROM seat h",
         ),
     ),
     _KILLS,
@@ -51,7 +53,15 @@ _NOBODY_CALLED = Mutant(
 _ORDER_IGNORED = Mutant(
     "order-ignored",
     "the last in line comes first",
-    (Edit(_ADMISSION, "ORDER BY s.priority, s.at, s.run\n", "ORDER BY s.run DESC\n"),),
+    (
+        Edit(
+            _LINES,
+            "WHERE NOT line.marked AND s.slot = line.id AND s.state = 1\n"
+            "                         ORDER BY s.priority, s.at, s.run LIMIT",
+            "WHERE NOT line.marked AND s.slot = line.id AND s.state = 1\n"
+            "                         ORDER BY s.run DESC LIMIT",
+        ),
+    ),
     _KILLS,
     _SECONDS,
 )
