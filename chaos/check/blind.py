@@ -17,7 +17,7 @@ from chaos.oracle import MICRO, Definition
 def mislabelled(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
     for job in case.jobs.values():
         found = found_of.get(job.id)
-        if found is None or job.unsure_by_hand or not all(_by_time(each) for each in job.definitions):
+        if found is None or job.unsure_by_hand or not job.definitions or not all(map(_by_time, job.definitions)):
             continue
         starts = sorted(run.starts[0].at for run in job.runs if run.starts and run.id not in job.by_hand)
         starts = starts[: bisect_right(starts, case.cutoff)]

@@ -79,7 +79,7 @@ async def test_operations_are_listed_page_by_page(api: Caller, job: str):
         at = f"2026-01-0{day}T00:00:00Z"
         made.append((await api.post(f"/v1/jobs/{job}:backfill", {"from": at, "until": at})).json["operationId"])
     first = (await api.get(f"/v1/operations?limit=2&job={job}")).json
-    second = (await api.get(f"/v1/operations?limit=2&cursor={first['nextCursor']}")).json
+    second = (await api.get(f"/v1/operations?limit=2&job={job}&cursor={first['nextCursor']}")).json
     assert [each["operationId"] for each in first["items"] + second["items"]] == made[::-1]
     assert second["nextCursor"] is None
 

@@ -1,5 +1,7 @@
 """What was: definitions that a job has had, steps of a run, and runs found by when they came and what they say."""
 
+from datetime import datetime
+
 import pytest
 
 from api.calling import Caller
@@ -104,7 +106,7 @@ async def test_a_run_that_ended_ends_with_its_last_step(api: Caller, world: Worl
         await hand.settle(await hand.claim())
     told = (await api.get(f"/v1/runs/{run}/transitions")).json["items"]
     assert told[-1]["state"] == state.word
-    assert told == sorted(told, key=lambda each: each["at"])
+    assert told == sorted(told, key=lambda each: datetime.fromisoformat(each["at"]))
 
 
 async def test_a_purge_leaves_nothing_of_a_job_but_the_audit_trail(guarded: Caller, world: World):

@@ -65,6 +65,7 @@ OPERATIONS = (
         handler=put_secret,
         body=SecretBody,
         result=SecretView,
+        also=(201,),
     ),
     Operation(
         name="getSecret",

@@ -29,7 +29,7 @@ def set_secret(name: str, json: bool) -> None:
 
 
 @secret.command("list")
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @click.option("--cursor", help="From where the page before ended.")
 @wants_json
 def list_secrets(limit: int, cursor: str | None, json: bool) -> None:
