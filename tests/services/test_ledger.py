@@ -82,6 +82,14 @@ async def test_instants_of_a_pause_are_skipped_whether_it_lasts_or_is_over(world
     assert [each.status for each in await told_of(world, job)] == [each.status for each in told]
 
 
+async def test_no_instant_lies_between_a_pause_and_what_comes_after_it(world: World):
+    job = await world.job_id(every="PT1H")
+    await world.control.pause(world.tenant, job)
+    await world.resume(job)
+    ended = await world.value("SELECT until FROM past_subscription WHERE job = $1 AND paused", job)
+    assert ended == await world.value("SELECT after FROM subscription WHERE job = $1", job)
+
+
 async def test_what_is_paused_now_is_told_without_a_row_for_each(world: World):
     before = await world.value("SELECT clock_timestamp()")
     job = await world.job_id(every="PT1M")

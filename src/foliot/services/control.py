@@ -1,7 +1,7 @@
 """Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -190,7 +190,7 @@ class Control:
                     await jobs.record_pause(connection, [] if before.parents else [job], standing.now)
                     await jobs.set_gate(connection, tenant, job, Gate.OPEN, standing.now)
                     if before.schedule is not None and not before.parents:
-                        await self._fire_again(connection, tenant, before, draft_of, locked.values())
+                        await self._fire_again(connection, tenant, before, draft_of, locked.values(), standing.now)
                     await jobs.unblock_runs(connection, job, standing.run)
                     await _note_gate(connection, job, standing.gate, Gate.OPEN)
                 row = await self._read(connection, tenant, job)
@@ -201,10 +201,18 @@ class Control:
         return row
 
     async def _fire_again(
-        self, connection: Connection, tenant: int, before: JobRow, draft_of: _Redraft, locked: Iterable[Row]
+        self,
+        connection: Connection,
+        tenant: int,
+        before: JobRow,
+        draft_of: _Redraft,
+        locked: Iterable[Row],
+        now: datetime,
     ) -> None:
-        """Give a job its instants again; of a graph all have theirs, if none of its roots is paused any more."""
-        now = await jobs.clock(connection)
+        """Give a job its instants again, from where its pause ended: asked anew, an instant would lie between the two.
+
+        Of a graph all have theirs, if none of its roots is paused any more.
+        """
         if before.head is None:
             await jobs.subscribe(connection, {before.id: draft_of(before)}, locked, now)
         elif await wiring.is_open(connection, before.head):
