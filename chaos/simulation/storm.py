@@ -140,7 +140,7 @@ class Storm:
             case "cut":
                 self._hold("partition", node, FOR_EVER)
             case _:
-                self._world.fault("reset", node.name, FOR_EVER)
+                self._world.fault("reset", node.name, FOR_EVER, workers=boots(node))
                 node.weather.loss = 0.5
 
 
