@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chaos.check.calls import apart, merged
 from chaos.check.facts import Call, Job
-from chaos.records import Operation
+from chaos.records import Operation, Outcome
 from chaos.timeline import CHANGES, Timeline
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ def _acknowledged(calls: list[Call]) -> Iterator[tuple[str, Call, Operation]]:
             yield answered.answer["jobId"], call, answered
 
 
+def _first_unsure(call: Call) -> Operation:
+    """Of a call that was never answered the first try that may have been heard: some before it certainly were not."""
+    return next(each for each in call.operations if each.outcome is Outcome.UNKNOWN)
+
+
 def _read_dump(case: "Case", operations: dict[str, list[Operation]]) -> None:
     unsure: dict[tuple[str, Any], list[Call]] = defaultdict(list)
     for call in chain.from_iterable(map(apart, case.calls)):
@@ -48,7 +53,7 @@ def _read_dump(case: "Case", operations: dict[str, list[Operation]]) -> None:
                 case.phantom_jobs.append(row)
                 continue
             job = case.jobs[row["jobId"]] = Job(row["jobId"], tenant)
-            operations[job.id].append(waiting.pop().first)
+            operations[job.id].append(_first_unsure(waiting.pop()))
         job.row = row
         if {tenant, row["tenant"]} != {job.tenant}:
             case.misplaced.append((tenant, job.id))
