@@ -14,8 +14,9 @@ import pytest
 from foliot.domain.errors import FoliotError
 from foliot.domain.outcome import Failure, Returned
 from foliot.domain.spec import CommandHandler, Spec
-from foliot.worker.child.child import CannotStart
+from foliot.worker.child.child import CannotStart, Child
 from foliot.worker.child.confine import PARTS
+from foliot.worker.child.nursery import Command
 from foliot.worker.commands import attendant as attendant_module
 from foliot.worker.commands import isolation as isolation_module
 from foliot.worker.commands.executor import NOT_ALLOWED, argv_of
@@ -173,6 +174,27 @@ async def test_a_cancelled_command_gets_sigterm_then_sigkill_and_so_does_everybo
     assert not living(marker)
     assert not folder.exists()
     assert ("cleaned up" in lab.heard[-1].stdout) == (mood == "heeding")
+
+
+async def test_a_command_that_is_cancelled_before_anybody_knows_that_it_runs_ends_like_any_other(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+):
+    marker, known, start = f"26457.{OWN}", asyncio.Event(), lab.nursery.start
+
+    async def slow_to_say(command: Command) -> Child:
+        child = await start(command)
+        await known.wait()
+        return child
+
+    monkeypatch.setattr(lab.nursery, "start", slow_to_say)
+    started = asyncio.ensure_future(lab.sh(f'trap "echo cleaned up; exit 1" TERM; sleep {marker} & wait'))
+    await eventually(lambda: living(f"sleep\0{marker}"))
+    started.cancel()
+    await asyncio.sleep(0)
+    known.set()
+    with pytest.raises(asyncio.CancelledError, match="cleaned up"):
+        await started
+    assert not living(marker)
 
 
 @with_and_without_walls

@@ -6,9 +6,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import timedelta
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import NamedTuple, NoReturn
 
 import structlog
 
@@ -63,10 +62,12 @@ class Attendant:
             try:
                 with _holding(assignment.payload) as stdin:
                     command = command._replace(descriptors={0: stdin, 1: stdout, 2: stderr})
-                    child = await self._start(command)
+                    child, given_up = await self._start(command)
             finally:
                 os.close(stdout)
                 os.close(stderr)
+            if given_up:
+                await self._stop(assignment, child, out, err)
             return self._judge(await self._end(assignment, child, out, err), out, err)
         except CannotStart as error:
             return not_started(command.argv[0], error)
@@ -74,30 +75,37 @@ class Attendant:
             out.close()
             err.close()
 
-    async def _start(self, command: Command) -> Child:
-        """Whoever gives up while it starts waits until it can be ended."""
+    async def _start(self, command: Command) -> tuple[Child, bool]:
+        """Also says whether it was given up meanwhile: it may have begun, and is ended like any other then."""
         starting = asyncio.ensure_future(self._nursery.start(command))
         try:
-            return await asyncio.shield(starting)
+            return await asyncio.shield(starting), False
         except asyncio.CancelledError:
-            with suppress(CannotStart):
-                child = await starting
-                child.stop(timedelta(0))
-                await child.ended()
-            raise
+            try:
+                return await starting, True
+            except CannotStart:
+                raise asyncio.CancelledError from None
 
     async def _end(self, assignment: Assignment, child: Child, out: Tail, err: Tail) -> Fate:
         try:
             fate = await _drained(child, out, err)
         except asyncio.CancelledError:
-            child.stop(GRACE)
-            self._tell(assignment, await _drained(child, out, err), out, err)
-            raise asyncio.CancelledError(self._last_words(out, err)) from None
+            await self._stop(assignment, child, out, err)
         finally:
             if not child.is_over:
                 child.abandon()
         self._tell(assignment, fate, out, err)
         return fate
+
+    async def _stop(self, assignment: Assignment, child: Child, out: Tail, err: Tail) -> NoReturn:
+        """What is to end has a moment for its last words; they are those of the cancellation."""
+        try:
+            child.stop(GRACE)
+            self._tell(assignment, await _drained(child, out, err), out, err)
+        finally:
+            if not child.is_over:
+                child.abandon()
+        raise asyncio.CancelledError(self._last_words(out, err)) from None
 
     def _tell(self, assignment: Assignment, fate: Fate, out: Tail, err: Tail) -> None:
         hide = self._redaction.hide
