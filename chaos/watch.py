@@ -10,7 +10,14 @@ from foliot.domain.ids import encode
 from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.wire.codec import rfc3339
 
-TROUBLE: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, PostgresError, TimeoutError)
+TROUBLE: Final = (
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was cut in the middle of a statement, and is asked again
+    PostgresError,
+    TimeoutError,
+)
 BOOKS: Final = "CREATE TABLE public.booked (run text NOT NULL, fence bigint NOT NULL)"
 """What handlers write in the transaction of their success. No key, so that a second row shows."""
 BOOKED: Final = "SELECT run, array_agg(fence ORDER BY fence) AS fences FROM public.booked GROUP BY run ORDER BY run"
