@@ -82,9 +82,12 @@ async def test_instants_of_a_pause_are_skipped_whether_it_lasts_or_is_over(world
     assert [each.status for each in await told_of(world, job)] == [each.status for each in told]
 
 
-async def test_no_instant_lies_between_a_pause_and_what_comes_after_it(world: World):
+@pytest.mark.parametrize("set_back", ["0", "20 minutes"])
+async def test_no_instant_lies_between_a_pause_and_what_comes_after_it(world: World, set_back: str):
     job = await world.job_id(every="PT1H")
+    await world.job_id(every="PT1H")  # keeps the schedule awake
     await world.control.pause(world.tenant, job)
+    await world.sql("UPDATE schedule SET cursor = clock_timestamp() + $1::text::interval", set_back)
     await world.resume(job)
     ended = await world.value("SELECT until FROM past_subscription WHERE job = $1 AND paused", job)
     assert ended == await world.value("SELECT after FROM subscription WHERE job = $1", job)

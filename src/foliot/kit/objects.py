@@ -89,10 +89,8 @@ class Folder:
 
 def _bucket(place: str) -> "Bucket":
     """S3 and what speaks like it, configured by the `AWS_…` variables."""
-    try:
-        from obstore.store import S3Store  # noqa: PLC0415 - only who has a bucket needs it
-    except ImportError:
-        raise ObjectsError("a bucket needs the package obstore: pip install obstore") from None
+    from obstore.store import S3Store  # noqa: PLC0415 - only who has a bucket needs it
+
     try:
         return Bucket(S3Store.from_url(place))
     except Exception as error:

@@ -187,10 +187,12 @@ class Control:
                     continue
                 _refuse_if_over(standing)
                 if standing.gate is Gate.PAUSED:
-                    await jobs.record_pause(connection, [] if before.parents else [job], standing.now)
-                    await jobs.set_gate(connection, tenant, job, Gate.OPEN, standing.now)
+                    # As in an edit: what the schedule has dealt with was paused, even if the clock was set back since.
+                    now = max([standing.now, *(row["cursor"] for row in locked.values())])
+                    await jobs.record_pause(connection, [] if before.parents else [job], now)
+                    await jobs.set_gate(connection, tenant, job, Gate.OPEN, now)
                     if before.schedule is not None and not before.parents:
-                        await self._fire_again(connection, tenant, before, draft_of, locked.values(), standing.now)
+                        await self._fire_again(connection, tenant, before, draft_of, locked.values(), now)
                     await jobs.unblock_runs(connection, job, standing.run)
                     await _note_gate(connection, job, standing.gate, Gate.OPEN)
                 row = await self._read(connection, tenant, job)
