@@ -184,7 +184,9 @@ class Deeds:
             await self._at_work(node)
         began = time.time()
         late = round(self._chance.uniform(0.05, 0.4), 2) if mode is Mode.DELAY else 0.0
-        pid, held = node.pid, (await proxies.set(target, mode, late)).held[target]
+        # A busy worker mostly waits for an answer: a stall at any moment would hold up that, and never a write.
+        order = Mode.HOLD if mode is Mode.STALL and node.kind == "worker" and target != REMOTE else mode
+        pid, held = node.pid, (await proxies.set(target, order, late)).held[target]
         if mode is Mode.STALL and node.kind == "worker":  # what it wrote meanwhile arrives when others have its runs
             await self._until_overtaken(node)
         elif mode is not Mode.RESET:

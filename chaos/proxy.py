@@ -22,6 +22,7 @@ class Mode(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
     DELAY = "delay"  # every piece arrives late, in order
     STALL = "stall"  # nothing moves until it is over, then everything does
+    HOLD = "hold"  # the same, from the next commit on: that one is certain to arrive late
     RESET = "reset"  # every connection is reset, once; new ones are welcome
     HALF_OPEN = "halfOpen"  # the server hears the client, the client hears nothing
     DARK = "dark"  # nothing arrives either way, and nothing says so
@@ -77,6 +78,12 @@ class Wire:
     @property
     def cuts_next(self) -> bool:
         return self.mode in {Mode.CUT_BEFORE, Mode.CUT_AFTER}
+
+    def pass_by(self, commits: int) -> bool:
+        """Whether what a client sends now, with so many commits in it, is held up."""
+        if commits and self.mode is Mode.HOLD:
+            self.moving.clear()
+        return not self.moving.is_set()
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not self.gateway:
@@ -136,7 +143,7 @@ class Pair:
     async def _to_server(self, server: asyncio.StreamWriter) -> None:
         stream = Opaque() if self._wire.gateway else ClientStream()
         while data := await self._reader.read(1 << 18):
-            passed, writes, held = [], 0, not self._wire.moving.is_set()
+            passed, writes = [], 0
             for message, commits in stream.feed(data):
                 writes += commits
                 if commits and self._wire.cuts_next and not self._swallowing:
@@ -146,6 +153,7 @@ class Pair:
                         return
                     self._swallowing = True
                 passed.append(message)
+            held = self._wire.pass_by(writes)
             if await self._arrives(Mode.DARK):
                 self._wire.held += writes if held else 0
                 server.write(b"".join(passed))

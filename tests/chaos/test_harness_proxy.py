@@ -88,6 +88,20 @@ async def test_a_write_that_a_stall_held_back_arrives_and_is_counted(way: Way):
     connection.terminate()
 
 
+async def test_hold_begins_with_a_commit(way: Way):
+    connection = await way.connect()
+    way.wire.set(Mode.HOLD, 0.0)
+    assert await connection.fetchval("SELECT count(*) FROM job") == 0
+    writing = asyncio.create_task(connection.execute("INSERT INTO job VALUES (1)"))
+    await asyncio.wait([writing], timeout=0.3)
+    assert not writing.done()
+    assert await way.straight("SELECT count(*) FROM job") == 0
+    way.wire.set(Mode.PASS, 0.0)
+    await writing
+    assert way.wire.held == 1
+    connection.terminate()
+
+
 async def test_reset_breaks_what_is_open_and_welcomes_what_is_new(way: Way):
     connection = await way.connect()
     asking = asyncio.create_task(connection.fetchval("SELECT pg_sleep(5)"))
