@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ import msgspec
 import uvloop
 
 from chaos.__main__ import say, undisturbed
+from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
 from chaos.published import folder_for, machine
 from chaos.records import load
@@ -25,6 +27,7 @@ LIMIT: Final = 600.0
 """Seconds within which a mutant must be caught."""
 PATIENCE: Final = 40.0
 SEED: Final = 20
+FOLDER: Final = Path(tempfile.gettempdir()) / "foliot-mutants"
 UNEXPECTED: Final = "ended by an error that nobody expected"
 """What Foliot's processes say of their own crashes; a lost lease, for one, is no crash."""
 STARTED: Final = {"api": "listening  url=", "scheduler": "watching the clock", "worker": "ready  handlers="}
@@ -189,19 +192,34 @@ def publish(folder: Path, trials: list[Trial]) -> None:
     (folder / "mutants.md").write_text(page(trials, found["commit"]))
 
 
+def known_and_new(given: argparse.Namespace) -> Iterator[Trial]:
+    """In order. With `kept`, whoever was caught by the same code before is not tried again."""
+    with Kept(FOLDER, Trial) as kept:
+        before = kept.before if given.kept else []
+        caught = {each.name: each for each in before if each.caught and each.rounds[0].seed == given.seed}
+        for mutant in MUTANTS:
+            if given.only and mutant.name not in given.only:
+                continue
+            if mutant.name in caught:
+                say(f"{mutant.name}: was caught before")
+                yield caught[mutant.name]
+                continue
+            say(f"{mutant.name}: {mutant.what}")
+            trial = try_mutant(mutant, given.seed, given.limit)
+            kept.add(trial)
+            yield trial
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=__doc__)
     parser.add_argument("--only", action="append", choices=[mutant.name for mutant in MUTANTS])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each mutant")
+    parser.add_argument("--kept", action="store_true", help="go on with what was done before with the same code")
     parser.add_argument("--report", type=Path, help="folder for the report; else docs/proof/mutants-COMMIT")
     given = parser.parse_args()
-    trials: list[Trial] = []
     try:
-        for mutant in MUTANTS:
-            if not given.only or mutant.name in given.only:
-                say(f"{mutant.name}: {mutant.what}")
-                trials.append(try_mutant(mutant, given.seed, given.limit))
+        trials = [*known_and_new(given)]
     except asyncio.CancelledError:
         say("mutants: stopped before their end")
         sys.exit(130)

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from chaos.simulation.campaign import Report, Tally, campaign, keep_story
-from chaos.simulation.kept import Kept
+from chaos.kept import Kept
+from chaos.simulation.campaign import Report, Tally, campaign, keep_story, mode_of
 from chaos.simulation.report import write
 from chaos.simulation.run import Mode
 from foliot.kit.postgres import PostgresServer
@@ -109,8 +109,8 @@ def known_and_new(given: argparse.Namespace, seeds: list[int]) -> Generator[Repo
     if given.kept is None:
         yield from fresh(given, seeds)
         return
-    with Kept(given.kept) as kept:
-        known = kept.of(seeds, given.mode)
+    with Kept(given.kept, Report) as kept:
+        known = wanted(kept.before, seeds, given.mode)
         if known:
             say(f"{len(known):,} of {len(seeds):,} seeds were done before: {kept.path}")
         yield from known
@@ -118,6 +118,12 @@ def known_and_new(given: argparse.Namespace, seeds: list[int]) -> Generator[Repo
         for each in fresh(given, [seed for seed in seeds if seed not in done]):
             kept.add(each)
             yield each
+
+
+def wanted(kept: list[Report], seeds: list[int], mode: Mode | None) -> list[Report]:
+    """What is known of these seeds, if they were simulated in the mode that they are to be."""
+    asked = {(seed, mode_of(seed, mode)) for seed in seeds}
+    return list({each.seed: each for each in kept if (each.seed, each.mode) in asked}.values())
 
 
 def fresh(given: argparse.Namespace, seeds: list[int]) -> Iterator[Report]:

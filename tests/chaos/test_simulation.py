@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
+from chaos.simulation.__main__ import wanted
 from chaos.simulation.campaign import Report, mode_of
-from chaos.simulation.kept import Kept
 from chaos.simulation.run import Mode
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
@@ -129,20 +130,20 @@ def test_a_campaign_goes_on_where_it_was_ended(simulate: Simulate, begin: Begin,
 
 
 def test_what_is_kept_is_of_the_same_code_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with Kept(tmp_path) as kept:
+    with Kept(tmp_path, Report) as kept:
         for seed in (7, 8):
             kept.add(_report(seed))
     with kept.path.open("ab") as file:
         file.write(b'{"seed": 9, "mo')  # it was ended in the middle
-    with Kept(tmp_path) as again:
-        assert [each.seed for each in again.of([6, 7, 8, 9], None)] == [7, 8]
-        assert [each.seed for each in again.of([6, 7, 8, 9], Mode.SAFETY)] == [7]
+    with Kept(tmp_path, Report) as again:
+        assert [each.seed for each in wanted(again.before, [6, 7, 8, 9], None)] == [7, 8]
+        assert [each.seed for each in wanted(again.before, [6, 7, 8, 9], Mode.SAFETY)] == [7]
         again.add(_report(9))
-    with Kept(tmp_path) as again:
-        assert len(again.of([7, 8, 9], None)) == 3
-    monkeypatch.setattr("chaos.simulation.kept.code", lambda: "changed")
-    with Kept(tmp_path) as changed:
-        assert not changed.of([7, 8, 9], None)
+    with Kept(tmp_path, Report) as again:
+        assert len(wanted(again.before, [7, 8, 9], None)) == 3
+    monkeypatch.setattr("chaos.kept.code", lambda: "changed")
+    with Kept(tmp_path, Report) as changed:
+        assert not changed.before
 
 
 @pytest.mark.timeout(240)

@@ -1,18 +1,18 @@
-"""What became of seeds, in a file: ten thousand take longer than anybody may have in one go."""
+"""What a long proof has found so far, in a file: it may take longer than anybody has in one go."""
 
 import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import msgspec
 
 import chaos
 import foliot
-from chaos.simulation.campaign import Report, mode_of
-from chaos.simulation.run import Mode
 from foliot.kit.postgres import find_binaries
+
+Found = TypeVar("Found", bound=msgspec.Struct)
 
 
 def code() -> str:
@@ -27,32 +27,28 @@ def code() -> str:
     return digest.hexdigest()
 
 
-class Kept:
-    """The reports of a campaign, one in a line. One campaign at a time writes to a file."""
+class Kept(Generic[Found]):
+    """What was found with the same code, one in a line. One campaign at a time writes to a file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shape: type[Found]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"kept-{code()}.jsonl"
-        self._reports = {(each.seed, each.mode): each for each in self._read()}
+        self._shape = shape
+        self.before = list(self._read())
         self._file = self.path.open("ab")
 
-    def _read(self) -> Iterator[Report]:
+    def _read(self) -> Iterator[Found]:
         if not self.path.exists():
             return
         text = self.path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]
         if whole != text:  # whoever wrote it was ended in the middle of a line
             self.path.write_bytes(whole)
-        yield from msgspec.json.Decoder(Report).decode_lines(whole)
+        yield from msgspec.json.Decoder(self._shape).decode_lines(whole)
 
-    def of(self, seeds: list[int], wanted: Mode | None) -> list[Report]:
-        """What is known of these, if simulated as wanted."""
-        asked = ((seed, mode_of(seed, wanted)) for seed in seeds)
-        return [self._reports[each] for each in asked if each in self._reports]
-
-    def add(self, report: Report) -> None:
+    def add(self, found: Found) -> None:
         """It is there for good when this returns, unless the machine goes down."""
-        self._file.write(msgspec.json.encode(report) + b"\n")
+        self._file.write(msgspec.json.encode(found) + b"\n")
         self._file.flush()
 
     def __enter__(self) -> Self:
