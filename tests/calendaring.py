@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
-from foliot.services.insights import job_view
+from foliot.services.insights.jobs import job_view
+from foliot.wire.calendar_views import CalendarView
 from foliot.wire.calendars import CalendarBody, Calendars
+from foliot.wire.job_views import JobView
 from foliot.wire.jobs import JobBody, draft_of
-from foliot.wire.views import CalendarView, JobView
 from world import World
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from foliot.domain.job import Draft
-from foliot.services.insights import body_of
+from foliot.services.insights.jobs import body_of
 from foliot.store.reading import JobRow
 from foliot.wire.jobs import JobBody, draft_of
 

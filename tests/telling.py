@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from foliot.wire.views import OccurrenceView
+from foliot.wire.ledger import OccurrenceView
 from world import World
 
 

@@ -27,7 +27,8 @@ from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.graphs import Graphs
-from foliot.services.insights import Insights, draft_again, job_view
+from foliot.services.insights import Insights
+from foliot.services.insights.jobs import draft_again, job_view
 from foliot.services.ledger import Ledger
 from foliot.services.operations import Operations
 from foliot.services.promote import Promoter
@@ -42,8 +43,8 @@ from foliot.store.statements import SQL
 from foliot.store.submission import NewRun
 from foliot.store.tenants import find_tenant
 from foliot.store.vault import NO_VAULT, Vault
+from foliot.wire.job_views import JobView
 from foliot.wire.jobs import JobBody, draft_of
-from foliot.wire.views import JobView
 
 MASTER = LocalMaster([bytes(range(32))])
 NOOP = Spec(handler=FunctionHandler("noop"))

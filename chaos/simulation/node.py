@@ -34,7 +34,8 @@ from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
-from foliot.services.insights import Insights, draft_again
+from foliot.services.insights import Insights
+from foliot.services.insights.jobs import draft_again
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership

@@ -5,13 +5,14 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.domain import explain, explain_job
+from foliot.domain import explain_job
 from foliot.domain.capacity import Fleet, Line
-from foliot.domain.explain import JobStand, Parent, RunFacts, explain_run
-from foliot.domain.explain_job import JobFacts, Other, Previous
+from foliot.domain.explain_run import WAY, explain_run
 from foliot.domain.gates import COUNTED, Basis, Code, Stand, ahead_text, span_text
 from foliot.domain.job import Gate, Overlap
+from foliot.domain.job_facts import JobFacts, Other, Previous
 from foliot.domain.misfire import CatchUp, Mode
+from foliot.domain.run_facts import JobStand, Parent, RunFacts
 from foliot.domain.schedule import Cron, Every
 from foliot.domain.states import FINISHED, State
 from world import utc
@@ -112,7 +113,7 @@ def _check(explanation, way):
 @given(runs)
 def test_one_gate_of_a_run_blocks_and_comes_first_or_there_is_an_estimate(facts: RunFacts):
     explanation = explain_run(facts)
-    _check(explanation, explain.WAY)
+    _check(explanation, WAY)
     if facts.state in FINISHED:
         assert explanation.blocking is not None
         assert explanation.estimate is None

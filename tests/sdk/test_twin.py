@@ -6,9 +6,10 @@ import pytest
 
 from foliot.sdk.fields import JobChanges
 from foliot.sdk.records import Job, OperationRecord, RunRecord
+from foliot.wire.job_views import JobView
 from foliot.wire.jobs import JobBody
 from foliot.wire.operations import OperationView
-from foliot.wire.views import JobView, RunView
+from foliot.wire.run_views import RunView
 from sdk import twin
 
 

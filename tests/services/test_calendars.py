@@ -13,11 +13,11 @@ from foliot.domain.calendar import Calendar
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode
 from foliot.domain.schedule import OnCalendar, canonical_key, next_fire, parse_key
-from foliot.services.insights import draft_again
+from foliot.services.insights.jobs import draft_again
 from foliot.services.recalendar import Recalendar
 from foliot.wire.calendars import Calendars
+from foliot.wire.job_views import JobView
 from foliot.wire.jobs import JobBatch, JobBody, draft_of, drafts_of
-from foliot.wire.views import JobView
 from world import World
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -17,7 +17,7 @@ from foliot.services.overdue import Overdue
 from foliot.store import dispatch, fleet, outside
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.wire.completion import CompletionBody, answer_of
-from foliot.wire.views import RunView
+from foliot.wire.run_views import RunView
 from worker.making import NOW
 from world import NOOP, Hand, World
 

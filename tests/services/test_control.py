@@ -11,7 +11,7 @@ from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.ids import decode
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
-from foliot.services.insights import job_view
+from foliot.services.insights.jobs import job_view
 from foliot.wire.jobs import JobBody, draft_of
 from world import PATIENCE, World
 

@@ -22,7 +22,7 @@ from foliot.domain.spec import Spec
 from foliot.domain.states import State
 from foliot.domain.suspicion import deaths
 from foliot.services.control import Control
-from foliot.services.insights import job_view
+from foliot.services.insights.jobs import job_view
 from foliot.services.submit import Accepted, Key, Submitter
 from foliot.store import dispatch, fleet
 from foliot.store.database import Line

@@ -15,7 +15,7 @@ from foliot.kit import telemetry
 from foliot.services.gauges import Gauges
 from foliot.services.upkeep import Housekeeper
 from foliot.store import letters
-from foliot.wire.views import RunView
+from foliot.wire.run_views import RunView
 from world import World
 
 

@@ -16,7 +16,7 @@ from foliot.domain.report import Progress
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.kit.master import LocalMaster
 from foliot.kit.tokens import read_token
-from foliot.services.insights import job_view
+from foliot.services.insights.jobs import job_view
 from foliot.services.reseal import Resealer
 from foliot.store.database import Line
 from foliot.store.dispatch import Settlement

@@ -12,7 +12,7 @@ from foliot.domain.calendar import Calendar
 from foliot.domain.ids import decode
 from foliot.domain.schedule import next_fire, parse_key
 from foliot.services import ledger
-from foliot.services.insights import draft_again
+from foliot.services.insights.jobs import draft_again
 from telling import told_of
 from world import World
 

@@ -7,8 +7,8 @@ import msgspec
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
 from foliot.wire.audit import KEY_PREFIX, AuditEntry
+from foliot.wire.pages import Page
 from foliot.wire.timing import Instant, check_instant
-from foliot.wire.views import Page
 
 
 class AuditQuery(msgspec.Struct, forbid_unknown_fields=True):

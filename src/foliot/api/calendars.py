@@ -7,9 +7,10 @@ from msgspec import Meta
 
 from foliot.api.operation import Call, Operation, Reply
 from foliot.domain.ics import LARGEST
+from foliot.wire.calendar_views import CalendarSummary, CalendarView, ClosedViews, ImportedCalendar
 from foliot.wire.calendars import CalendarBody
+from foliot.wire.pages import Page
 from foliot.wire.timing import Instant, check_instant
-from foliot.wire.views import CalendarSummary, CalendarView, ClosedViews, ImportedCalendar, Page
 
 
 class CalendarsQuery(msgspec.Struct, forbid_unknown_fields=True):

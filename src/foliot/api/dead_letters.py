@@ -2,9 +2,9 @@
 
 import msgspec
 
+from foliot.api.addressed import run_id
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
-from foliot.api.runs import run_id
 from foliot.services.dead_letters import whole_letter
 from foliot.wire.letters import (
     DiscardBody,
@@ -18,7 +18,8 @@ from foliot.wire.letters import (
     sweep_of,
 )
 from foliot.wire.operations import OperationView
-from foliot.wire.views import Page, RunView
+from foliot.wire.pages import Page
+from foliot.wire.run_views import RunView
 
 _MOST_EXECUTIONS = 500
 

@@ -1,8 +1,7 @@
 """Operations that explain: why a run does not start, why a job does or does not fire."""
 
-from foliot.api.jobs import job_id
+from foliot.api.addressed import job_id, run_id
 from foliot.api.operation import Call, Operation, Reply
-from foliot.api.runs import run_id
 from foliot.wire.explain import JobExplanation, RunExplanation
 
 

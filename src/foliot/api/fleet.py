@@ -2,25 +2,17 @@
 
 import msgspec
 
+from foliot.api.addressed import worker_id
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit, PageQuery
-from foliot.domain.errors import InvalidField, NotFound
-from foliot.domain.ids import decode
 from foliot.wire.fleet import QueueView, WorkerView
-from foliot.wire.views import Page
+from foliot.wire.pages import Page
 
 
 class WorkerQuery(msgspec.Struct, forbid_unknown_fields=True):
     state: str | None = None
     limit: Limit = 50
     cursor: str | None = None
-
-
-def worker_id(call: Call) -> int:
-    try:
-        return decode("wrk", call.path["worker"])
-    except InvalidField:
-        raise NotFound("there is no such worker") from None
 
 
 async def list_workers(call: Call) -> Reply:

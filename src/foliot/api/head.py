@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from foliot.wire.views import Problem
+from foliot.wire.problems import Problem
 
 LARGEST: Final = 64 << 10
 """Bytes of address and headers together, and then what had come with them in one piece."""

@@ -17,8 +17,8 @@ from foliot.wire.keys import (
     new_key,
     overlap_of,
 )
+from foliot.wire.pages import Page
 from foliot.wire.terms import limit_of
-from foliot.wire.views import Page
 
 
 class KeyQuery(msgspec.Struct, forbid_unknown_fields=True):

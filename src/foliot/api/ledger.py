@@ -2,11 +2,12 @@
 
 import msgspec
 
-from foliot.api.jobs import job_id
+from foliot.api.addressed import job_id
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
+from foliot.wire.ledger import GapView, OccurrenceView
+from foliot.wire.pages import Page
 from foliot.wire.timing import Instant, check_instant
-from foliot.wire.views import GapView, OccurrenceView, Page
 
 
 class SpanQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from foliot import __version__
 from foliot.api.operation import Operation
-from foliot.wire.views import Problem
+from foliot.wire.problems import Problem
 
 _PARAMETER = re.compile(r"{(\w+)}")
 _REF = "#/components/schemas/{name}"

@@ -2,14 +2,12 @@
 
 import msgspec
 
-from foliot.api.jobs import job_id
+from foliot.api.addressed import job_id, operation_id
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit
-from foliot.domain.errors import InvalidField, NotFound
-from foliot.domain.ids import decode
 from foliot.wire.filters import named_job
 from foliot.wire.operations import BackfillBody, OperationView, backfill_of
-from foliot.wire.views import Page
+from foliot.wire.pages import Page
 
 
 class OperationQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -17,14 +15,6 @@ class OperationQuery(msgspec.Struct, forbid_unknown_fields=True):
     job: str | None = None
     limit: Limit = 50
     cursor: str | None = None
-
-
-def operation_id(call: Call) -> int:
-    """The operation that the path names; a malformed id is as unknown as any other."""
-    try:
-        return decode("op", call.path["operation"])
-    except InvalidField:
-        raise NotFound("there is no such operation") from None
 
 
 async def backfill_job(call: Call) -> Reply:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from foliot.domain.errors import InvalidField
-from foliot.services.insights import body_of
+from foliot.services.insights.jobs import body_of
 from foliot.store.reading import JobRow
 from foliot.wire.jobs import JobBody
 from foliot.wire.timing import REPLACES, TAKES_ALONG, camel, implied

@@ -24,7 +24,7 @@ from foliot.domain.errors import (
     Unauthorised,
     Unavailable,
 )
-from foliot.wire.views import FieldError, Problem
+from foliot.wire.problems import FieldError, Problem
 
 _PATH: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"(?:unknown|missing required) field `([^`]+)`")

@@ -1,30 +1,21 @@
-"""Operations on runs."""
+"""Operations on runs that there are, and their attempts."""
 
-from datetime import datetime, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from foliot.api.jobs import job_id, run_key
+from foliot.api.addressed import job_id, run_id
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import Limit, PageQuery
-from foliot.api.reading import LARGE
-from foliot.api.targets import check_target
-from foliot.domain.errors import InvalidField, NotFound
-from foliot.domain.ids import decode, encode
-from foliot.domain.spec import Spec
+from foliot.domain.ids import encode
 from foliot.domain.states import STATUS_OF
-from foliot.services.submit import Key
-from foliot.store.specs import SpecRef
-from foliot.store.submission import NewRun
 from foliot.wire.completion import CompletionBody, CompletionView, SigningSecret, answer_of
 from foliot.wire.filters import named_job
 from foliot.wire.graphs import GraphView
-from foliot.wire.jobs import payload_of
-from foliot.wire.runs import RunBatch, RunBody, spec_and_target, start_of
+from foliot.wire.pages import Page
+from foliot.wire.run_views import AttemptView, RunView, TransitionView
 from foliot.wire.timing import Instant, check_instant
-from foliot.wire.views import Accepted, AcceptedBatch, AttemptView, Page, RunView, TransitionView
 
 
 class RunsOfJobQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -39,55 +30,6 @@ class RunsOfJobQuery(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 class RunQuery(RunsOfJobQuery, kw_only=True, forbid_unknown_fields=True):
     job: str | None = None
-
-
-def run_id(call: Call) -> int:
-    try:
-        return decode("run", call.path["run"])
-    except InvalidField:
-        raise NotFound("there is no such run") from None
-
-
-class Drawn(NamedTuple):
-    """A run that is in order, and not written yet."""
-
-    spec: Spec
-    payload: bytes
-    target: bytes | None
-    due: datetime | None
-    delay: timedelta | None
-    limit_key: int | None
-
-    def under(self, ref: SpecRef) -> NewRun:
-        return NewRun(ref, self.payload, self.target, None, self.due, self.delay, None, self.limit_key)
-
-
-def drawn(call: Call, body: RunBody) -> Drawn:
-    due, delay = start_of(body)
-    spec, target = spec_and_target(body)
-    check_target(call, body.handler)
-    payload = payload_of(body)
-    return Drawn(spec, payload, target, due, delay, spec.key_of(payload))
-
-
-async def create_run(call: Call) -> Reply:
-    run = drawn(call, call.body)
-    ref = await call.services.specs.intern(call.tenant.id, run.spec)
-    accepted = await call.services.submitter.submit([run.under(ref)], run_key(call))
-    return Reply(accepted.repeated or Accepted(encode("run", accepted.ids[0])))
-
-
-async def create_runs(call: Call) -> Reply:
-    runs = []
-    for index, body in enumerate(call.body.runs):
-        try:
-            runs.append(drawn(call, body))
-        except InvalidField as error:
-            raise error.within(f"runs[{index}]") from None
-    refs = await call.services.specs.intern_batch(call.tenant.id, [run.spec for run in runs])
-    written = [run.under(ref) for run, ref in zip(runs, refs, strict=True)]
-    accepted = await call.services.submitter.submit(written, _batch_key(call))
-    return Reply(accepted.repeated or AcceptedBatch([encode("run", number) for number in accepted.ids]))
 
 
 async def list_runs(call: Call) -> Reply:
@@ -121,10 +63,15 @@ async def cancel_run(call: Call) -> Reply:
 async def list_attempts(call: Call) -> Reply:
     run = run_id(call)
     await call.services.insights.run(call.tenant.id, run)
-    page = await call.services.insights.attempts(
-        call.tenant.id, run=run, limit=call.query.limit, cursor=call.query.cursor
-    )
-    return Reply(page)
+    query = msgspec.structs.asdict(call.query)
+    return Reply(await call.services.insights.attempts(call.tenant.id, run=run, **query))
+
+
+async def list_executions(call: Call) -> Reply:
+    job = job_id(call)
+    await call.services.control.read(call.tenant.id, job)
+    query = msgspec.structs.asdict(call.query)
+    return Reply(await call.services.insights.attempts(call.tenant.id, job=job, **query))
 
 
 async def list_transitions(call: Call) -> Reply:
@@ -158,45 +105,7 @@ async def cancel_graph(call: Call) -> Reply:
     return Reply(await call.services.graphs.cancel(call.tenant.id, run_id(call)))
 
 
-def _batch_key(call: Call) -> Key | None:
-    if call.key is None:
-        return None
-
-    def answer(ids: Any) -> bytes:
-        return msgspec.json.encode(AcceptedBatch([encode("run", number) for number in ids]))
-
-    return Key(call.key, call.tenant.id, call.fingerprint, answer)
-
-
 OPERATIONS = (
-    Operation(
-        name="createRun",
-        method="POST",
-        path="/v1/runs",
-        scope="runs:write",
-        summary="Run something without a definition, now or later",
-        handler=create_run,
-        is_submission=True,
-        body=RunBody,
-        result=Accepted,
-        status=201,
-        idempotent_by_key=True,
-    ),
-    Operation(
-        name="createRuns",
-        method="POST",
-        path="/v1/runs:batch",
-        scope="runs:write",
-        summary="Hand in up to 10,000 runs, accepted all or none",
-        handler=create_runs,
-        is_submission=True,
-        body=RunBatch,
-        costs=lambda body: len(body.runs),
-        result=AcceptedBatch,
-        status=201,
-        idempotent_by_key=True,
-        largest_body=LARGE,
-    ),
     Operation(
         name="listRuns",
         method="GET",
@@ -234,6 +143,16 @@ OPERATIONS = (
         scope="runs:read",
         summary="List the attempts of a run, newest first",
         handler=list_attempts,
+        query=PageQuery,
+        result=Page[AttemptView],
+    ),
+    Operation(
+        name="listExecutions",
+        method="GET",
+        path="/v1/jobs/{job}/executions",
+        scope="jobs:read",
+        summary="List the attempts of a job's runs, newest first",
+        handler=list_executions,
         query=PageQuery,
         result=Page[AttemptView],
     ),

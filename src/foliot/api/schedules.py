@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from foliot.api.jobs import job_of
+from foliot.api.addressed import job_of
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.patch import merged
 from foliot.domain.cron import USUAL, Dst
@@ -15,11 +15,11 @@ from foliot.domain.moving import Rule
 from foliot.domain.preview import Fire, Outlook, compare, look_ahead
 from foliot.kit.clock import wall
 from foliot.kit.zonedata import zone_data
-from foliot.services.insights import draft_again
+from foliot.services.insights.jobs import draft_again
 from foliot.wire.calendars import Calendars, CalendarUse, recurrence_following
 from foliot.wire.jobs import draft_of
+from foliot.wire.preview import FireView, Preview
 from foliot.wire.timing import MOST_RUNS, Duration, Instant, Timing, camel, check_instant, seed_of
-from foliot.wire.views import FireView, Preview
 
 MOST = 1_000
 

@@ -4,8 +4,8 @@ import msgspec
 
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import PageQuery
+from foliot.wire.pages import Page
 from foliot.wire.secrets import EncryptionBody, EncryptionView, RotationBody, SecretBody, SecretView
-from foliot.wire.views import Page
 
 
 class TenantQuery(msgspec.Struct, forbid_unknown_fields=True):

@@ -18,8 +18,8 @@ from foliot.store.keys import KeyRow
 from foliot.store.tenants import TenantRow
 from foliot.wire.keys import CreatedTenant, TenantBody
 from foliot.wire.limits import LimitsPatch, TenantPatch, TenantView, tenant_limit
+from foliot.wire.pages import Page, page_of
 from foliot.wire.terms import changed_terms
-from foliot.wire.views import Page
 
 
 def _named(call: Call) -> str:
@@ -33,7 +33,7 @@ def _named(call: Call) -> str:
 async def list_tenants(call: Call) -> Reply:
     limit, after = call.query.limit, call.query.cursor or ""
     rows = await call.services.tenants.seen_by(call.tenant.authority, after=after, limit=limit + 1)
-    return Reply(Page([view(row) for row in rows[:limit]], rows[limit - 1].name if len(rows) > limit else None))
+    return Reply(page_of(rows, limit, view, lambda row: row.name))
 
 
 async def create_tenant(call: Call) -> Reply:

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foliot.domain.ids import encode
+from foliot.wire.run_views import Accepted
 from foliot.wire.runs import RunBody
-from foliot.wire.views import Accepted
 
 
 def bare() -> Starlette:

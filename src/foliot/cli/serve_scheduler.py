@@ -20,7 +20,7 @@ from foliot.kit.signals import DUE, READY, Hints
 from foliot.kit.zonedata import zone_data
 from foliot.services.control import Control
 from foliot.services.fire import Firer
-from foliot.services.insights import draft_again
+from foliot.services.insights.jobs import draft_again
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.overdue import Overdue

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from foliot.domain.errors import FoliotError
-from foliot.wire.views import FieldError, Problem
+from foliot.wire.problems import FieldError, Problem
 
 if TYPE_CHECKING:
     from foliot.sdk.records import RunRecord

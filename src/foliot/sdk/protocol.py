@@ -13,7 +13,7 @@ from foliot.domain.errors import InvalidField
 from foliot.kit.settings import Access, find_access
 from foliot.sdk.errors import NotConfigured, error_of, strange
 from foliot.wire.codec import IDEMPOTENCY_KEY
-from foliot.wire.views import Problem
+from foliot.wire.problems import Problem
 
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 USER_AGENT: Final = f"foliot/{__version__} Python/{platform.python_version()}"

@@ -9,15 +9,14 @@ import structlog
 
 from foliot.domain.access import Authority, Role
 from foliot.domain.audit import NOBODY
-from foliot.domain.errors import FoliotError, InvalidField, NotFound
-from foliot.domain.ids import decode, encode
+from foliot.domain.errors import FoliotError, NotFound
+from foliot.domain.ids import encode
 from foliot.kit import telemetry
 from foliot.store import audit, tenants
 from foliot.store.audit import Deed, Note, Sealed, Sought
 from foliot.store.database import Database
-from foliot.store.reading import NEWEST
 from foliot.wire.audit import KEY_PREFIX, AuditEntry
-from foliot.wire.views import Page
+from foliot.wire.pages import Page, id_below, page_of
 
 log = structlog.get_logger("audit")
 
@@ -56,9 +55,8 @@ class AuditTrail:
         number = authority.tenant if tenant is None else await self._named(authority, tenant)
         database = self._own if number == authority.tenant else self._database
         filters = Sought(since or _FIRST, until or _LAST, **sought)
-        rows = await audit.list_entries(database, number, filters, below=_id_of(cursor), limit=limit + 1)
-        following = encode("c", rows[limit - 1].entry.id) if len(rows) > limit else None
-        return Page([_view(row) for row in rows[:limit]], following)
+        rows = await audit.list_entries(database, number, filters, below=id_below(cursor), limit=limit + 1)
+        return page_of(rows, limit, _view, lambda row: encode("c", row.entry.id))
 
     async def _named(self, authority: Authority, name: str) -> int:
         if authority.role is Role.OPERATOR and name == UNKNOWN:
@@ -135,12 +133,3 @@ def _view(row: Sealed) -> AuditEntry:
         position=None if link is None else link.position,
         hash=None if link is None else link.hash.hex(),
     )
-
-
-def _id_of(cursor: str | None) -> int:
-    if cursor is None:
-        return NEWEST
-    try:
-        return decode("c", cursor)
-    except InvalidField:
-        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None

@@ -18,16 +18,16 @@ from foliot.store.audit import note
 from foliot.store.calendars import CalendarBook, CalendarRow, Content, Followers
 from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
-from foliot.wire.calendars import NAME, CalendarBody, Calendars, HolidayBody, calendar_of_body, with_closures
-from foliot.wire.views import (
+from foliot.wire.calendar_views import (
     CalendarSummary,
     CalendarView,
     ClosedView,
     ClosedViews,
     ImportedCalendar,
-    Page,
     UnreadView,
 )
+from foliot.wire.calendars import NAME, CalendarBody, Calendars, HolidayBody, calendar_of_body, with_closures
+from foliot.wire.pages import Page
 
 AHEAD: Final = timedelta(days=90)
 """What a preview shows that is not told how much."""

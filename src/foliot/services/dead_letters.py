@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from foliot.domain.errors import Conflict, InvalidField, NotFound
-from foliot.domain.ids import decode, encode, instant_of
+from foliot.domain.errors import Conflict, NotFound
+from foliot.domain.ids import encode, instant_of
 from foliot.domain.letters import MOST_ATTEMPTS, Selection
 from foliot.domain.spec import shown
 from foliot.kit import telemetry
@@ -17,12 +17,12 @@ from foliot.store.audit import note
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.letters import LetterRow, Replayed
-from foliot.store.reading import NEWEST
 from foliot.store.sealed import opened
 from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.letters import LettersDone, LetterView, RefusedRun, WholeLetter
-from foliot.wire.views import AttemptView, Page
+from foliot.wire.pages import Page, id_below, page_of
+from foliot.wire.run_views import AttemptView
 
 _BY_HAND: Final = "by hand"
 _NOT_THERE: Final = "there is no such dead letter: it may have been replayed or discarded"
@@ -38,10 +38,9 @@ class DeadLetters:
 
     async def list(self, tenant: int, selection: Selection, *, limit: int, cursor: str | None) -> Page[LetterView]:
         """Newest runs first."""
-        rows = await letters.list_letters(self._database, tenant, selection, below=_id_of(cursor), limit=limit + 1)
+        rows = await letters.list_letters(self._database, tenant, selection, below=id_below(cursor), limit=limit + 1)
         rows = await opened(self._vault, tenant, rows)
-        following = encode("c", rows[limit - 1].id) if len(rows) > limit else None
-        return Page([LetterView(**letter_fields(row)) for row in rows[:limit]], following)
+        return page_of(rows, limit, lambda row: LetterView(**letter_fields(row)), lambda row: encode("c", row.id))
 
     async def read(self, tenant: int, run: int) -> LetterRow:
         row = await letters.find_letter(self._database, tenant, run)
@@ -159,12 +158,3 @@ async def _answer(connection: Connection, once: Asked, runs: Sequence[int], refu
     body = msgspec.json.encode(done)
     await answer_once(connection, once, body)
     return body
-
-
-def _id_of(cursor: str | None) -> int:
-    if cursor is None:
-        return NEWEST
-    try:
-        return decode("c", cursor)
-    except InvalidField:
-        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None

@@ -9,11 +9,12 @@ import msgspec
 
 from foliot.domain.calendar import Calendar
 from foliot.domain.errors import NotFound
-from foliot.domain.explain import RunFacts, explain_run
 from foliot.domain.explain_job import explain_job
+from foliot.domain.explain_run import explain_run
 from foliot.domain.gates import Code, Explanation, arranged, closed
 from foliot.domain.ids import encode
 from foliot.domain.job import Kind
+from foliot.domain.run_facts import RunFacts
 from foliot.domain.schedule import Recurrence, parse_key
 from foliot.store import explain, reading
 from foliot.store.calendars import Bodies, fetch_on

@@ -15,7 +15,7 @@ from foliot.store.fleet import LEASE
 from foliot.store.roster import QueueRow, WorkerRow
 from foliot.wire.codec import rfc3339
 from foliot.wire.fleet import QueueView, WorkerView
-from foliot.wire.views import Page
+from foliot.wire.pages import Page, page_of, strange_cursor
 
 STATES: Final = MappingProxyType({"live": 0, "draining": 1, "dead": 2})
 _WORDS: Final = MappingProxyType({number: word for word, number in STATES.items()})
@@ -35,9 +35,7 @@ class Fleet:
         before = None if cursor is None else _read_cursor(cursor)
         number = None if state is None else STATES[state]
         rows = await roster.list_workers(self._database, state=number, before=before, limit=limit + 1)
-        last = rows[limit - 1] if len(rows) > limit else None
-        following = None if last is None else f"{rfc3339(last.started_at)}.{encode('c', last.id)}"
-        return Page([_worker_view(row) for row in rows[:limit]], following)
+        return page_of(rows, limit, _worker_view, lambda row: f"{rfc3339(row.started_at)}.{encode('c', row.id)}")
 
     async def drain(self, worker: int) -> WorkerView:
         """Have a worker claim nothing more, finish what it runs, and leave."""
@@ -55,8 +53,7 @@ class Fleet:
     async def queues(self, *, limit: int, cursor: str | None) -> Page[QueueView]:
         """By name."""
         rows = await roster.list_queues(self._database, after=cursor or "", limit=limit + 1)
-        following = rows[limit - 1].name if len(rows) > limit else None
-        return Page([_queue_view(row) for row in rows[:limit]], following)
+        return page_of(rows, limit, _queue_view, lambda row: row.name)
 
     async def pause(self, queue: str) -> QueueView:
         """No claim takes anything of it from now on; workers hand back what they have not begun.
@@ -126,4 +123,4 @@ def _read_cursor(cursor: str) -> tuple[datetime, int]:
     try:
         return datetime.fromisoformat(started).astimezone(UTC), decode("c", number)
     except (ValueError, OverflowError):  # InvalidField is one, too
-        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
+        raise strange_cursor() from None

@@ -21,7 +21,7 @@ from foliot.store.stopping import stop
 from foliot.store.submission import Asked, NewRun, answer_once, do_once
 from foliot.store.vault import NO_VAULT, Mark, Vault
 from foliot.wire.graphs import WORDS, GraphEdge, GraphNode, GraphView
-from foliot.wire.views import Accepted
+from foliot.wire.run_views import Accepted
 
 _WHY: Final = "its graph was cancelled"
 

@@ -16,8 +16,8 @@ from foliot.store.submission import ALWAYS, Asked, answer_once, do_once
 from foliot.store.terms import respect_quota
 from foliot.wire.codec import rfc3339
 from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
+from foliot.wire.pages import Page, page_of, strange_cursor
 from foliot.wire.terms import limit_body
-from foliot.wire.views import Page
 
 STATUSES: Final = ("active", "expired", "revoked")
 _PREFIX: Final = "key_"
@@ -64,9 +64,7 @@ class Keys:
         rows = await keys.list_keys(
             self._database, tenant=number, label=name, status=status, before=before, limit=limit + 1
         )
-        last = rows[limit - 1] if len(rows) > limit else None
-        following = None if last is None else f"{rfc3339(last.created_at)}.{last.id}"
-        return Page([view(row) for row in rows[:limit]], following)
+        return page_of(rows, limit, view, lambda row: f"{rfc3339(row.created_at)}.{row.id}")
 
     async def read(self, authority: Authority, key_id: str) -> KeyView:
         return view(await self._known(authority, key_id))
@@ -177,4 +175,4 @@ def _read_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         return datetime.fromisoformat(created_at).astimezone(UTC), key.encode("ascii").decode()
     except (ValueError, OverflowError):
-        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged") from None
+        raise strange_cursor() from None

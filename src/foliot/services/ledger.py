@@ -10,7 +10,7 @@ import msgspec
 
 from foliot.domain.calendar import LOOKOUT, Calendar
 from foliot.domain.errors import InvalidField, NotFound
-from foliot.domain.ids import encode, first_id_at
+from foliot.domain.ids import HIGHEST, encode, first_id_at
 from foliot.domain.jitter import LONGEST as LONGEST_JITTER
 from foliot.domain.misfire import GRACE
 from foliot.domain.occurrence import (
@@ -32,8 +32,9 @@ from foliot.store.database import Connection, Database
 from foliot.store.jobs import clock
 from foliot.store.ledger import GapRow, Record
 from foliot.wire.codec import rfc3339
+from foliot.wire.ledger import GapView, OccurrenceView
+from foliot.wire.pages import Page, page_of, strange_cursor
 from foliot.wire.timing import EARLIEST, LATEST
-from foliot.wire.views import GapView, OccurrenceView, Page
 
 KEPT: Final = timedelta(days=30)
 """How long the records of firings are kept."""
@@ -43,7 +44,6 @@ _BATCH: Final = 500
 _MARGIN: Final = timedelta(minutes=1)
 _FARTHEST: Final = 2 * LOOKOUT
 """A calendar moves a run from a day off to another day, and from there to the edge of a blackout."""
-_LAST_SCHEDULE: Final = 2**63 - 1
 _Instant = tuple[Nominal, Stretch]
 
 
@@ -97,10 +97,8 @@ class Ledger:
         first, last = since or now - KEPT, until or now
         rows = await ledger.gaps(self._database, tenant, first, last, _below(cursor, last), limit + 1)
         calendars = await self._calendars.learn(self._database.fetch, {row.key for row in rows})
-        more = len(rows) > limit
-        return Page(
-            [_gap_view(row, calendars) for row in rows[:limit]],
-            f"{rfc3339(rows[limit - 1].at)}.{rows[limit - 1].schedule}" if more else None,
+        return page_of(
+            rows, limit, lambda row: _gap_view(row, calendars), lambda row: f"{rfc3339(row.at)}.{row.schedule}"
         )
 
     async def _tell(
@@ -192,14 +190,14 @@ def _instant(text: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None or not EARLIEST <= found <= LATEST:
-        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
+        raise strange_cursor()
     return found
 
 
 def _below(cursor: str | None, last: datetime) -> tuple[datetime, int]:
     if cursor is None:
-        return last, _LAST_SCHEDULE
+        return last, HIGHEST
     text, _, schedule = cursor.rpartition(".")
     if not (schedule.isascii() and schedule.isdigit() and len(schedule) < 19):
-        raise InvalidField("cursor", "is not one of ours", "pass nextCursor of the page before, unchanged")
+        raise strange_cursor()
     return _instant(text), int(schedule)

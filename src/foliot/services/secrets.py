@@ -6,8 +6,8 @@ from foliot.store import keyring, secrets
 from foliot.store.audit import note
 from foliot.store.database import Database
 from foliot.store.vault import Mark, Vault, needed
+from foliot.wire.pages import Page, page_of
 from foliot.wire.secrets import SecretView
-from foliot.wire.views import Page
 
 
 class Secrets:
@@ -33,8 +33,7 @@ class Secrets:
         """By name; never with values."""
         after = "" if cursor is None else check_name(cursor)
         rows = await secrets.list_secrets(self._database, tenant, after=after, limit=limit + 1)
-        following = rows[limit - 1].name if len(rows) > limit else None
-        return Page([SecretView(*row) for row in rows[:limit]], following)
+        return page_of(rows, limit, lambda row: SecretView(*row), lambda row: row.name)
 
     async def read(self, tenant: int, name: str) -> SecretView:
         row = await secrets.find_secret(self._database, tenant, name) if name.isprintable() else None

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from foliot.domain.capacity import Fleet, Line
-from foliot.domain.explain import JobStand, Parent, RunFacts
-from foliot.domain.explain_job import JobFacts, Other, Previous
 from foliot.domain.gates import COUNTED, Code
 from foliot.domain.job import Gate, Overlap
+from foliot.domain.job_facts import JobFacts, Other, Previous
 from foliot.domain.misfire import USUAL, CatchUp, Mode
+from foliot.domain.run_facts import JobStand, Parent, RunFacts
 from foliot.domain.schedule import Recurrence
 from foliot.domain.spec import Spec
 from foliot.domain.states import State

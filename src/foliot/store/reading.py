@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
+from foliot.domain.ids import HIGHEST
 from foliot.domain.spec import Spec
 from foliot.store.database import Connection, Database, Row
 from foliot.store.statements import SQL
-
-NEWEST = 2**63 - 1
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +76,7 @@ async def list_jobs(
     database: Database,
     tenant: int,
     *,
-    below: int = NEWEST,
+    below: int = HIGHEST,
     status: str | None = None,
     name: str | None = None,
     labels: dict[str, str] | None = None,
@@ -134,7 +133,7 @@ async def list_runs(
     tenant: int,
     *,
     above: int = 0,
-    below: int = NEWEST,
+    below: int = HIGHEST,
     job: int | None = None,
     states: Sequence[int] | None = None,
     text: str | None = None,
@@ -169,7 +168,7 @@ async def list_attempts(
     *,
     job: int | None = None,
     run: int | None = None,
-    below: tuple[int, int] = (NEWEST, 0),
+    below: tuple[int, int] = (HIGHEST, 0),
     limit: int,
 ) -> list[AttemptRow]:
     """Newest first, those of lower (run, fence) than `below`."""

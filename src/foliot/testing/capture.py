@@ -13,7 +13,7 @@ from foliot.sdk.aio.transport import AsyncTransport
 from foliot.sdk.client.transport import Transport
 from foliot.sdk.protocol import Answer, Request
 from foliot.testing.runs import InlineRun
-from foliot.wire.views import FieldError, Problem
+from foliot.wire.problems import FieldError, Problem
 
 Take = Callable[[Request], InlineRun]
 _ACCESS = {"FOLIOT_URL": "http://inline.invalid", "FOLIOT_KEY": f"fol_{'0' * 12}_{'0' * 43}"}

@@ -12,8 +12,7 @@ from foliot.domain.errors import InvalidField
 from foliot.domain.outcome import Answer, Failure, Returned, Snoozed
 from foliot.domain.result import LARGEST_RESULT, is_small_json
 from foliot.domain.retry import LONGEST_RETRY_AFTER
-from foliot.wire.timing import Duration
-from foliot.wire.views import Instant
+from foliot.wire.timing import Duration, Instant
 
 LONGEST_SNOOZE: Final = timedelta(days=366)
 USUAL_CLASS: Final = "Failed"

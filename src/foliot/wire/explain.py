@@ -5,11 +5,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from foliot.domain.explain import WAY as RUN_WAY
 from foliot.domain.explain_job import WAY as JOB_WAY
+from foliot.domain.explain_run import WAY as RUN_WAY
 from foliot.domain.gates import Basis, Code, Explanation, Gate, Stand
 from foliot.domain.ids import encode
-from foliot.wire.views import Instant
+from foliot.wire.timing import Instant
 
 GateWord = Annotated[str, Meta(extra_json_schema={"enum": sorted({*RUN_WAY, *JOB_WAY})})]
 StandWord = Annotated[str, Meta(extra_json_schema={"enum": [each.value for each in Stand]})]

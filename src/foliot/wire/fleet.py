@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from foliot.wire.views import Instant
+from foliot.wire.timing import Instant
 
 Count = Annotated[int, Meta(ge=0)]
 

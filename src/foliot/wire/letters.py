@@ -15,8 +15,8 @@ from foliot.domain.operation import OperationKind
 from foliot.wire.codec import CONTROL
 from foliot.wire.filters import named_job
 from foliot.wire.operations import OperationView
+from foliot.wire.run_views import AttemptView
 from foliot.wire.timing import Instant, check_instant
-from foliot.wire.views import AttemptView
 
 SLOWEST: Final = 0.001
 FASTEST: Final = 10_000

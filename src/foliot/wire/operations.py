@@ -39,7 +39,7 @@ def backfill_of(body: BackfillBody) -> Backfill:
     )
 
 
-class ProgressView(msgspec.Struct, kw_only=True):
+class OperationProgress(msgspec.Struct, kw_only=True):
     """`total` instants: `skipped` need no run; of those `submitted`, `running` are under way and the others ended."""
 
     total: int
@@ -70,7 +70,7 @@ class OperationView(msgspec.Struct, kw_only=True, rename="camel"):
     job_id: str | None
     status: str
     arguments: dict[str, Any]
-    progress: ProgressView
+    progress: OperationProgress
     message: str | None
     created_at: Instant | None
     started_at: Instant | None

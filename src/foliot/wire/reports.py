@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from foliot.domain.report import LONGEST_MESSAGE
-from foliot.wire.views import Instant
+from foliot.wire.timing import Instant
 from foliot.wire.work import Fence, RunRef
 
 MOST_REPORTS: Final = 1_000

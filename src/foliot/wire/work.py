@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from foliot.domain.outcome import Outcome
-from foliot.wire.views import Instant
+from foliot.wire.timing import Instant
 
 LARGEST_CLAIM: Final = 800
 LONGEST_WAIT: Final = 25.0

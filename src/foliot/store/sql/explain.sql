@@ -124,8 +124,8 @@ SELECT clock_timestamp() AS now, spec.lane, spec.concurrency, job.runs_left, job
  WHERE job.tenant = $1 AND job.id = $2
 
 -- :name explain_runs_of_job
--- What the runs of a job that have not ended wait for, by the gate that blocks each; of the first $3. (As domain/explain.py
--- decides, run by run; there are no numbers here.)
+-- What the runs of a job that have not ended wait for, by the gate that blocks each; of the first $3. (As
+-- domain/explain_run.py decides, run by run; there are no numbers here.)
 WITH head AS MATERIALIZED (
     SELECT r.id, r.state, r.due_at, r.attempt, spec.lane, run.cancel_asked, job.gate
       FROM live_run r JOIN run ON run.id = r.id JOIN spec ON spec.id = r.spec JOIN job ON job.id = r.job

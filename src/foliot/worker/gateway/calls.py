@@ -9,7 +9,7 @@ from yarl import URL
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Access
 from foliot.store.recovery import Contended, OutOfReach, Refused
-from foliot.wire.views import Problem
+from foliot.wire.problems import Problem
 
 PATIENCE: Final = 10.0
 """Seconds for an answer, besides what a claim waits by itself."""
