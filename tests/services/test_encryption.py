@@ -85,6 +85,13 @@ async def reseal(world: World) -> None:
     await resealer.close()
 
 
+async def test_a_job_that_is_declared_again_as_it_is_makes_no_new_version(sealed: World):
+    draft = draft_of(JobBody(name="j", key="j", handler="noop", payload=msgspec.Raw(PAYLOAD), every="PT1M"))
+    _, is_new = await sealed.control.put(sealed.tenant, "j", lambda _: draft)
+    again, _ = await sealed.control.put(sealed.tenant, "j", lambda _: draft)
+    assert (is_new, again.version, again.payload) == (True, 1, PAYLOAD)
+
+
 async def test_after_a_whole_life_nothing_is_in_plain_text_and_all_can_be_read(sealed: World, carrier: SqlCarrier):
     wanted = msgspec.json.encode({"name": "j", "handler": "noop", "payload": {"who": MARK}, "every": "PT1M"})
     draft = draft_of(msgspec.json.decode(wanted, type=JobBody))

@@ -14,7 +14,7 @@ from foliot.services.control.finding import read
 from foliot.store import wiring
 from foliot.store.audit import job_facts, note
 from foliot.store.database import Connection, Database
-from foliot.store.reading import JobRow, find_job, find_job_by_key, find_jobs
+from foliot.store.reading import JobRow, find_job_by_key, find_jobs
 from foliot.store.sealed import opened
 from foliot.store.specs import SpecBook, SpecRef
 from foliot.store.submission import Asked, answer_once, do_once
@@ -93,7 +93,7 @@ class Control:
         """
         async with self._database.connection() as connection:
             job = await find_job_by_key(connection, tenant, key)
-            before = None if job is None else await find_job(connection, tenant, job)
+            before = None if job is None else await read(connection, self._vault, tenant, job)
         if before is not None and _is_as_drafted(before, edit(before)):
             return before, False
         if job is not None:
