@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from foliot.bench.hearing import heard
 from foliot.bench.produce import TENANTS, tenant_name
 from foliot.bench.watch import Watch, parent
 from foliot.domain.errors import FoliotError
@@ -104,13 +105,7 @@ class Bed:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", module, self.dsn, *map(str, arguments), stdout=asyncio.subprocess.PIPE
         )
-        started(process.pid)
-        try:
-            said, _ = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
-            raise
+        said = await heard(process, started)
         if process.returncode:
             raise FoliotError(f"{module} {' '.join(map(str, arguments))} failed", "its error stands above")
         return msgspec.json.decode(said)  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from foliot.bench.hearing import heard
 from foliot.bench.sections import Skipped
 from foliot.domain.errors import FoliotError
 
@@ -71,13 +72,7 @@ async def press(
             "-s", str(script), url,
             stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        started(process.pid)
-        try:
-            said, _ = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
-            raise
+        said = await heard(process, started)
     told = read(said.decode())
     if told.refused or told.broken or not told.answers:
         raise FoliotError(f"{url}: {told.answers:,} answers, {told.refused:,} refusals, {told.broken:,} broken calls")
