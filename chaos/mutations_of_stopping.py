@@ -4,7 +4,8 @@ from typing import Final
 
 from chaos.mutant import Edit, Mutant, burst
 
-_GRAPHS: Final = "store/migrations/0018_graphs.sql"
+_GRAPHS: Final = "store/migrations/0026_fewer_calls.sql"
+"""Where `follow` was last written."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "reset", "worker-1"))]
 _SECONDS: Final = 40.0
 

@@ -83,6 +83,30 @@ async def test_urgent_runs_go_first_in_a_tenants_line(world: World):
     assert [run.id for run in await hand.claim()] == [urgent]
 
 
+async def test_a_busy_line_counts_those_who_hold_it_whoever_came_first(world: World):
+    """It notes the oldest that holds it: here those are called last, and few at a time."""
+    most = 20
+    await Tenants(world.database).set_limit("acme", most)
+    hand, urgent = await world.worker(), Spec(handler=FunctionHandler("noop"), priority=Priority.CRITICAL)
+    for count, spec in ((most, urgent), (5, Spec(handler=FunctionHandler("noop"))), (2 * most, urgent)):
+        await world.submit(count, spec)
+    for _ in range(2):
+        await hand.settle(await hand.claim())
+    assert await world.value("SELECT held_from FROM slot") is not None
+    held = await hand.claim()
+    for ending, coming in ((3, 10), (1, 0), (most, 5), (1, 0), (4, 0)):
+        # However slow this machine is: what was noted is trusted for a tenth of a second.
+        await world.sql("UPDATE foliot.slot SET marked_at = clock_timestamp() WHERE marked_at IS NOT NULL")
+        await hand.settle(held[:ending])
+        held = held[ending:] + await hand.claim()
+        assert len(held) <= most
+        assert await left_behind(world) == 0
+        if coming:
+            await world.submit(coming, urgent)
+            held += await hand.claim()
+            assert len(held) <= most
+
+
 async def test_a_run_that_waits_for_its_key_keeps_nobody_of_its_tenant_waiting(world: World):
     await Tenants(world.database).set_limit("acme", 2)
     await world.submit(5, limited(1), limit_key=1)

@@ -6,6 +6,7 @@ from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.domain.states import State
 from foliot.store import dispatch
 from foliot.store.dispatch import Settlement
+from foliot.store.statements import SQL
 from world import World
 
 AGAIN = Outcome.again(Ending.FAILED, "boom", timedelta(minutes=5))
@@ -45,6 +46,12 @@ async def test_what_another_worker_settled_is_not_recognised_as_ours(world: Worl
     await worker.settle(taken)
     batch = [Settlement(run, datetime.now(UTC), SUCCEEDED) for run in taken]
     assert await dispatch.settled(other.line, other.id, batch) == set()
+
+
+async def test_tied_runs_are_settled_like_others(world: World):
+    source = await world.value("SELECT prosrc FROM pg_proc WHERE proname = 'settle_tied'")
+    settle = "\n".join(line for line in SQL["settle"].splitlines() if not line.startswith("--"))
+    assert settle.replace("SELECT count(*)", "SELECT count(*) INTO done") in source
 
 
 async def test_a_run_is_settled_once_even_if_it_stands_twice_in_a_batch(world: World):

@@ -10,7 +10,7 @@ from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.kit import telemetry
 from foliot.store.dispatch import Settlement
 from foliot.worker.process import WorkerOptions, WorkerProcess
-from foliot.worker.settler import LARGEST_BATCH, TRY_AGAIN, Settler
+from foliot.worker.settler import FEW_TIED, LARGEST_BATCH, TRY_AGAIN, Settler
 from worker.making import NOW, PATIENCE, MemoryCarrier, claimed
 
 
@@ -46,6 +46,15 @@ async def test_what_ended_is_settled_in_one_batch_and_its_claim_forgotten(desk: 
     assert desk.carrier.forgotten == [7]
     assert desk.settler.empty
     assert desk.settler.settled == 3
+
+
+async def test_of_tied_runs_only_half_are_settled_at_once_unless_they_are_few(desk: Desk):
+    batch = [Settlement(claimed(fence=7, tied=True), NOW, SUCCEEDED) for _ in range(3 * FEW_TIED)]
+    desk.settler.expect(7, len(batch))
+    desk.add(batch)
+    assert [await desk.settler.run_once() for _ in range(3)] == [len(batch) // each for each in (2, 4, 4)]
+    assert desk.carrier.settled == batch
+    assert desk.carrier.forgotten == [7]
 
 
 async def test_outcomes_are_kept_through_an_outage(desk: Desk):

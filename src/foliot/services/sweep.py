@@ -12,7 +12,7 @@ from foliot.store.graphs import let_left_behind_go
 log = structlog.get_logger("sweeper")
 
 PAGE: Final = 5_000
-"""Lines, and runs, that one look takes in: some 50 ms."""
+"""Lines, runs, and runs of graphs, that one look takes in: some 50 ms."""
 BETWEEN: Final = 1.0
 REST: Final = 20.0
 """Seconds between two pages, and between two rounds."""
@@ -26,22 +26,23 @@ class Sweeper:
         self._page = page
         self._lines = FIRST
         self._runs = FIRST
+        self._nodes = FIRST
 
     async def run_once(self) -> int:
         """Look at one page; how many runs and lines had been left behind."""
         await tidy_lines(self._line, self._lines, self._page)
         lines = await call_left_behind(self._line, self._lines, self._page)
         runs = await free_stranded(self._line, self._runs, self._page)
-        waiting = await let_left_behind_go(self._line, self._page)
-        self._lines, self._runs = lines.reached, runs.reached
-        if found := lines.found + runs.found + waiting:
+        nodes = await let_left_behind_go(self._line, self._nodes, self._page)
+        self._lines, self._runs, self._nodes = lines.reached, runs.reached, nodes.reached
+        if found := lines.found + runs.found + nodes.found:
             said = "runs were left behind although it was their turn"
-            log.error(said, lines=lines.found, runs=runs.found, graphs=waiting)
+            log.error(said, lines=lines.found, runs=runs.found, graphs=nodes.found)
             telemetry.LEFT_BEHIND.inc(found)
         return found
 
     async def pause(self) -> float:
-        return REST if self._lines == self._runs == FIRST else BETWEEN
+        return REST if self._lines == self._runs == self._nodes == FIRST else BETWEEN
 
     async def close(self) -> None:
         await self._line.close()

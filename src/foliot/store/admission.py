@@ -81,13 +81,18 @@ class Looked(NamedTuple):
     """Where to look next; `FIRST` after the last."""
     found: int
 
+    @classmethod
+    def at(cls, page: Row, most: int, found: int) -> "Looked":
+        """What came of a look at a page of at most so many."""
+        return cls(FIRST if page["looked_at"] < most else page["reached"], found)
+
 
 async def call_left_behind(line: Line, after: int, most: int) -> Looked:
     """Have those looked after, of the next lines, in which somebody stands that should have been called."""
     (row,) = await line.fetch("left_behind", after, most)
     if row["found"]:
         await line.fetch("knock", row["found"])
-    return Looked(_next(row, most), len(row["found"] or ()))
+    return Looked.at(row, most, len(row["found"] or ()))
 
 
 async def free_stranded(line: Line, after: int, most: int) -> Looked:
@@ -100,11 +105,7 @@ async def free_stranded(line: Line, after: int, most: int) -> Looked:
     if blocked:
         async with line.borrow(atomic=True) as connection:
             await enter(connection, blocked)
-    return Looked(_next(row, most), len(gone) + len(blocked))
-
-
-def _next(row: Row, most: int) -> int:
-    return FIRST if row["looked_at"] < most else row["reached"]
+    return Looked.at(row, most, len(gone) + len(blocked))
 
 
 async def tidy_lines(line: Line, after: int, most: int) -> None:

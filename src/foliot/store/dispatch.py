@@ -1,6 +1,6 @@
 """From ready to settled: ranks, claims, fences, outcomes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -169,17 +169,16 @@ async def conclude_outside(
     line: Line, worker: int, batch: Sequence[Settlement], called: Called = lambda _: None
 ) -> int:
     """Record how attempts ended that went on outside, since this worker entrusted them; how many still did."""
-    ids = [each.run.id for each in batch]
-    async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=False) as untied:
-        done = await connection.fetchval(SQL["conclude"], worker, *_other_endings(batch, outside=True), True)
-    called(untied.lanes)
-    return int(done)
+    done, lanes = await _conclude_tied(line, worker, batch, outside=True)
+    called(lanes)
+    return done
 
 
 class _Kind(NamedTuple):
     statement: str
     terms: Callable[[Sequence[Settlement]], Sequence[Any]]
-    for_good: bool
+    end_tied: Callable[[Line, int, Sequence[Settlement]], Awaitable[tuple[int, Sequence[int]]]]
+    """How many were ours, and in which lanes something became ready."""
 
 
 async def _end(line: Line, worker: int, batch: Sequence[Settlement], kind: _Kind, called: Called) -> int:
@@ -192,11 +191,24 @@ async def _end(line: Line, worker: int, batch: Sequence[Settlement], kind: _Kind
         since = {row["id"] for row in rows}
         tied += [each for each in free if each.run.id in since]
     if tied:
-        ids = [each.run.id for each in tied]
-        async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=kind.for_good) as untied:
-            done += await connection.fetchval(SQL[kind.statement], worker, *kind.terms(tied), True)
-        called(untied.lanes)
+        ours, lanes = await kind.end_tied(line, worker, tied)
+        called(lanes)
+        done += ours
     return done
+
+
+async def _settle_tied(line: Line, worker: int, batch: Sequence[Settlement]) -> tuple[int, Sequence[int]]:
+    (row,) = await line.fetch("settle_tied", worker, *_successes(batch))
+    return row["done"], row["lanes"]
+
+
+async def _conclude_tied(
+    line: Line, worker: int, batch: Sequence[Settlement], *, outside: bool = False
+) -> tuple[int, Sequence[int]]:
+    ids = [each.run.id for each in batch]
+    async with line.borrow(atomic=True) as connection, untying(connection, ids, for_good=False) as untied:
+        done = await connection.fetchval(SQL["conclude"], worker, *_other_endings(batch, outside=outside), True)
+    return done, untied.lanes
 
 
 def _successes(batch: Sequence[Settlement]) -> Sequence[Any]:
@@ -232,8 +244,8 @@ def _other_endings(batch: Sequence[Settlement], *, outside: bool = False) -> Seq
     )
 
 
-_SUCCESSES: Final = _Kind("settle", _successes, for_good=True)
-_OTHERS: Final = _Kind("conclude", _other_endings, for_good=False)
+_SUCCESSES: Final = _Kind("settle", _successes, _settle_tied)
+_OTHERS: Final = _Kind("conclude", _other_endings, _conclude_tied)
 
 
 async def settled(line: Line, worker: int, batch: Sequence[Settlement]) -> set[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from foliot.domain.graph import Edge, When
 from foliot.domain.ids import BLOCK_SIZE, Block, mint
 from foliot.domain.states import State
-from foliot.store.admission import enter
+from foliot.store.admission import Looked, enter
 from foliot.store.database import Connection, Database, Line
 from foliot.store.schedules import OpenFiring
 from foliot.store.specs import SpecRef
@@ -166,13 +166,14 @@ async def why_blocked(database: Database, run: int, most: int = 20) -> list[Hind
     return [Hindrance(*row) for row in await database.fetch("why_blocked", run, most)]
 
 
-async def let_left_behind_go(line: Line, most: int = 1_000) -> int:
-    """Let runs go that wait for no parent and that nobody has let go; how many: it should be none, ever."""
-    found = [row["run"] for row in await line.fetch("nodes_left_behind", most)]
+async def let_left_behind_go(line: Line, after: int, most: int) -> Looked:
+    """Let those of the next runs go that wait for no parent and that nobody has let go."""
+    (page,) = await line.fetch("nodes_left_behind", after, most)
+    found = page["found"] or ()
     if found:
         async with line.borrow(atomic=True) as connection:
             await connection.fetchval(SQL["lock_ties"], found)
             rows = await connection.fetch(SQL["release_left_behind"], found)
             await connection.execute(SQL["count_left_behind"], [row["graph"] for row in rows])
             await enter(connection, [row["run"] for row in rows])
-    return len(found)
+    return Looked.at(page, most, len(found))

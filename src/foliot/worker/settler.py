@@ -20,6 +20,8 @@ from foliot.worker.port import Carrier
 log = structlog.get_logger("worker")
 
 LARGEST_BATCH: Final = 2_000
+FEW_TIED: Final = 40
+"""So many runs that others wait for are settled together; of more only a half."""
 TRY_AGAIN: Final = timedelta(seconds=0.5)
 """Between two tries of an outcome that could not be recorded: others are not kept waiting by it."""
 FORGET_EVERY: Final = 0.2
@@ -92,12 +94,21 @@ class Settler:
         self.something.clear()
         before = self.settled
         if self._ended:
-            await self._settle(self._ended, 0, min(len(self._ended), LARGEST_BATCH))
+            await self._settle(self._ended, 0, self._portion())
         await self._settle_aside()
         await self._forget()
         if self.empty:
             self._drained.set()
         return self.settled - before
+
+    def _portion(self) -> int:
+        """How many of those that ended are settled next: of tied runs half, unless they are few.
+
+        What waits for the first half is claimed and begins while the other half is settled. Under a limit all that go
+        end together, and the one call would wait for the other.
+        """
+        count = min(len(self._ended), LARGEST_BATCH)
+        return count // 2 if count > FEW_TIED and self._ended[0].run.tied else count
 
     async def _settle(self, queue: list[Settlement], first: int, count: int) -> int:
         """Record `count` outcomes of a queue and take them out of it; how many stay there.

@@ -29,6 +29,10 @@ SELECT relimit_tenant($1)
 -- :name untie
 SELECT untie($1::bigint[], $2::bigint[])
 
+-- :name settle_tied
+-- `settle` between `lock_ties` and `untie`, in one call; with how many were ours, and in which lanes something became ready.
+SELECT done, lanes FROM settle_tied($1, $2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[], $6::bigint[], true)
+
 -- :name tied_among
 SELECT id FROM run WHERE id = ANY ($1::bigint[]) AND tied
 
