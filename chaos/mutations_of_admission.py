@@ -5,7 +5,7 @@ from typing import Final
 from chaos.mutant import Edit, Mutant, burst
 
 _ADMISSION: Final = "store/migrations/0015_admission.sql"
-_LINES: Final = "store/migrations/0026_fewer_calls.sql"
+_LINES: Final = "store/migrations/0023_lines.sql"
 """Where `hand_over` was last written."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "kill", "worker-1"))]
 _SECONDS: Final = 25.0

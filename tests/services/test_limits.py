@@ -84,7 +84,7 @@ async def test_urgent_runs_go_first_in_a_tenants_line(world: World):
 
 
 async def test_a_busy_line_counts_those_who_hold_it_whoever_came_first(world: World):
-    """It notes the oldest that holds it: here those are called last, and few at a time."""
+    """It remembers how far it has come: here those who came first are called last, and few at a time."""
     most = 20
     await Tenants(world.database).set_limit("acme", most)
     hand, urgent = await world.worker(), Spec(handler=FunctionHandler("noop"), priority=Priority.CRITICAL)
@@ -92,7 +92,7 @@ async def test_a_busy_line_counts_those_who_hold_it_whoever_came_first(world: Wo
         await world.submit(count, spec)
     for _ in range(2):
         await hand.settle(await hand.claim())
-    assert await world.value("SELECT held_from FROM slot") is not None
+    assert await world.value("SELECT marked_at FROM slot") is not None
     held = await hand.claim()
     for ending, coming in ((3, 10), (1, 0), (most, 5), (1, 0), (4, 0)):
         # However slow this machine is: what was noted is trusted for a tenth of a second.

@@ -48,12 +48,16 @@ async def test_what_ended_is_settled_in_one_batch_and_its_claim_forgotten(desk: 
     assert desk.settler.settled == 3
 
 
-async def test_of_tied_runs_only_half_are_settled_at_once_unless_they_are_few(desk: Desk):
-    batch = [Settlement(claimed(fence=7, tied=True), NOW, SUCCEEDED) for _ in range(3 * FEW_TIED)]
+async def test_tied_runs_that_all_end_together_are_settled_in_two_halves_from_then_on(desk: Desk):
+    half = FEW_TIED
+    batch = [Settlement(claimed(fence=7, tied=True), NOW, SUCCEEDED) for _ in range(6 * half)]
     desk.settler.expect(7, len(batch))
-    desk.add(batch)
-    assert [await desk.settler.run_once() for _ in range(3)] == [len(batch) // each for each in (2, 4, 4)]
-    assert desk.carrier.settled == batch
+    sizes = []
+    for coming in (2 * half, 0, half, half, 2 * half, 0):
+        desk.add(batch[:coming])
+        del batch[:coming]
+        sizes.append(await desk.settler.run_once())
+    assert sizes == [half] * 6
     assert desk.carrier.forgotten == [7]
 
 

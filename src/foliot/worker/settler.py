@@ -20,8 +20,8 @@ from foliot.worker.port import Carrier
 log = structlog.get_logger("worker")
 
 LARGEST_BATCH: Final = 2_000
-FEW_TIED: Final = 40
-"""So many runs that others wait for are settled together; of more only a half."""
+FEW_TIED: Final = 20
+"""So many runs that others wait for are settled together in any case."""
 TRY_AGAIN: Final = timedelta(seconds=0.5)
 """Between two tries of an outcome that could not be recorded: others are not kept waiting by it."""
 FORGET_EVERY: Final = 0.2
@@ -51,6 +51,7 @@ class Settler:
         self._forgot = float("-inf")
         self._drained = asyncio.Event()
         self._drained.set()
+        self._portioned = 0
         self.settled = 0
 
     @property
@@ -102,13 +103,16 @@ class Settler:
         return self.settled - before
 
     def _portion(self) -> int:
-        """How many of those that ended are settled next: of tied runs half, unless they are few.
+        """How many of those that ended are settled next: of tied runs that have grown many, a half.
 
-        What waits for the first half is claimed and begins while the other half is settled. Under a limit all that go
-        end together, and the one call would wait for the other.
+        Under a limit all that may go end together, and claims and settlements would wait for each other. So what takes
+        the place of the first half is claimed, and runs, while the other half is settled, and it stays at that.
         """
         count = min(len(self._ended), LARGEST_BATCH)
-        return count // 2 if count > FEW_TIED and self._ended[0].run.tied else count
+        if count > max(FEW_TIED, self._portioned * 3 // 2) and self._ended[0].run.tied:
+            count //= 2
+        self._portioned = count
+        return count
 
     async def _settle(self, queue: list[Settlement], first: int, count: int) -> int:
         """Record `count` outcomes of a queue and take them out of it; how many stay there.

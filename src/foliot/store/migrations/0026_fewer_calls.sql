@@ -7,97 +7,6 @@ CREATE OR REPLACE FUNCTION slot_number(tenant integer, line integer, owner bigin
     RETURN (('x' || left(md5(tenant::text || ' ' || line::text || ' ' || owner::text || coalesce(' ' || key::text, '')), 16)
             )::bit(64)::bigint & -4) | line;
 
--- How many hold a line was counted from its beginning, over the entries of all who have held it since the last vacuum.
--- So whoever calls many notes which run is the first, by number, of those that hold the line, and counts from there for as
--- long as the mark is good. Every seat that is taken is taken in `hand_over`, under the lock of the line, and moves that
--- number or takes back the mark; a clock that is set back cannot bring one back that others have passed.
-DROP INDEX seat_held;
-CREATE INDEX seat_held ON seat (slot, run) WHERE state = 2;
-ALTER TABLE slot ADD COLUMN held_from bigint;
-
--- As before (see the twenty-third migration), but it counts from the oldest that holds the line.
-CREATE OR REPLACE FUNCTION hand_over(slots bigint[]) RETURNS bigint[]
-    LANGUAGE plpgsql
-    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
-AS $$
-DECLARE
-    first_ever  CONSTANT bigint := -9223372036854775808;
-    again       bigint[];
-    moved       bigint[];
-    winners     bigint[] := '{}';
-BEGIN
-    FOR this IN 1..3 LOOP
-        again := ARRAY(SELECT x.slot FROM unnest(slots) AS x(slot) WHERE x.slot & 3 = this);
-        FOR from_mark IN REVERSE 1..0 LOOP
-            EXIT WHEN cardinality(again) = 0;
-            WITH line AS MATERIALIZED (
-                SELECT its.*, CASE WHEN its.marked OR EXISTS (SELECT FROM seat w WHERE w.slot = its.id AND w.state = 1)
-                                   THEN least(5000, its.capacity - (SELECT count(*) FROM seat h
-                                                                     WHERE h.slot = its.id AND h.state = 2
-                                                                       AND h.run >= coalesce(its.since, first_ever)))
-                                   ELSE 0 END AS free
-                  FROM (SELECT slot.*, mark.marked, CASE WHEN mark.marked THEN slot.held_from END AS since
-                          FROM slot CROSS JOIN LATERAL (
-                               SELECT from_mark = 1 AND coalesce(clock_timestamp() - slot.marked_at, '1 s')
-                                      BETWEEN interval '0' AND interval '100 ms' AS marked OFFSET 0) AS mark
-                         WHERE slot.id = ANY (again) OFFSET 0) AS its
-            ), front AS MATERIALIZED (
-                SELECT line.id AS slot, line.marked_at, first.*
-                  FROM line
-                 CROSS JOIN LATERAL (
-                        SELECT s.ctid AS place, s.priority, s.at, s.run FROM seat s
-                         WHERE line.marked AND s.slot = line.id AND s.state = 1
-                           AND (s.priority, s.at, s.run) >= (line.mark_priority, line.mark_at, line.mark_run)
-                         ORDER BY s.priority, s.at, s.run LIMIT greatest(0, line.free)) AS first
-                 UNION ALL
-                SELECT line.id AS slot, line.marked_at, first.*
-                  FROM line
-                 CROSS JOIN LATERAL (
-                        SELECT s.ctid AS place, s.priority, s.at, s.run FROM seat s
-                         WHERE NOT line.marked AND s.slot = line.id AND s.state = 1
-                         ORDER BY s.priority, s.at, s.run LIMIT greatest(0, line.free)) AS first
-            ), won AS (
-                UPDATE seat SET state = 2 FROM front WHERE seat.ctid = front.place
-                RETURNING seat.run, seat.next
-            ), onward AS (
-                -- Looked up one by one: a join walked all seats, as soon as statistics said that hardly any is in state 0.
-                UPDATE seat SET state = 1
-                  FROM (SELECT (SELECT s.ctid FROM seat s WHERE s.run = won.run AND s.line = won.next AND s.state < 1)
-                               AS place
-                          FROM won WHERE won.next IS NOT NULL OFFSET 0) AS its
-                 WHERE seat.ctid = its.place
-                RETURNING seat.slot
-            ), knocked AS (
-                INSERT INTO knock (slot)
-                SELECT DISTINCT slot FROM onward WHERE slot NOT IN (SELECT unnest(slots))
-                 UNION ALL
-                SELECT slot FROM front GROUP BY slot HAVING count(*) = 5000
-            ), crowd AS (
-                SELECT slot, min(run) AS first, count(*) AS size
-                  FROM front GROUP BY slot HAVING count(*) >= 16 OR max(marked_at) IS NOT NULL
-            ), came AS (
-                UPDATE slot SET mark_priority = last.priority, mark_at = last.at, mark_run = last.run,
-                                held_from = least(crowd.first, (SELECT h.run FROM seat h
-                                                                 WHERE h.slot = line.id AND h.state = 2
-                                                                   AND h.run >= coalesce(line.since, first_ever)
-                                                                 ORDER BY h.run LIMIT 1)),
-                                marked_at = CASE WHEN line.marked THEN slot.marked_at
-                                                 WHEN crowd.size >= 16 THEN clock_timestamp() END
-                  FROM crowd JOIN line ON line.id = crowd.slot
-                 CROSS JOIN LATERAL (SELECT f.priority, f.at, f.run FROM front f WHERE f.slot = crowd.slot
-                                      ORDER BY f.priority DESC, f.at DESC, f.run DESC LIMIT 1) AS last
-                 WHERE slot.id = line.id
-            )
-            SELECT (SELECT array_agg(run) FILTER (WHERE next IS NULL) FROM won),
-                   ARRAY(SELECT line.id FROM line
-                          WHERE line.marked AND line.free > (SELECT count(*) FROM front f WHERE f.slot = line.id))
-              INTO moved, again;
-            winners := winners || moved;
-        END LOOP;
-    END LOOP;
-    RETURN winners;
-END $$;
-
 -- Whoever counts down changes what its predicate asks for, so that every count was a new entry in each index. The sweeper
 -- goes round page by page, as over lines.
 DROP INDEX node_left_behind;
@@ -225,12 +134,16 @@ BEGIN
     RETURN CASE WHEN cardinality(going.entering) > 0 THEN lanes || enter(going.entering) ELSE lanes END;
 END $$;
 
--- As before, but the roots are found by hashing: one by one among all children they were a third of the time.
+-- As before, but the roots are found by hashing, where each was looked for among all children, and of `graph_run` only
+-- those are touched that have several; they were joined to all of the last 30 days.
 CREATE OR REPLACE FUNCTION lay_graphs(graphs bigint[], runs bigint[], jobs bigint[], tenants integer[], instants timestamptz[])
     RETURNS void
-    LANGUAGE plpgsql AS $$
+    LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_nestloop = on SET enable_hashjoin = on
+AS $$
 #variable_conflict use_column
 DECLARE
+    roots           bigint[];
     edge_graph      bigint[];
     edge_parent     bigint[];
     edge_child      bigint[];
@@ -241,7 +154,7 @@ BEGIN
       INTO edge_graph, edge_parent, edge_child, edge_condition
       FROM unnest(graphs, runs, jobs, instants) AS m(graph, run, job, at)
       JOIN dependency d ON d.child = m.job AND d.after < m.at AND d.until >= m.at;
-    PERFORM set_config('enable_nestloop', 'off', true), set_config('enable_hashjoin', 'on', true);
+    PERFORM set_config('enable_nestloop', 'off', true);
     WITH member AS MATERIALIZED (
         SELECT * FROM unnest(graphs, runs, jobs, tenants) AS m(graph, run, job, tenant)
     ), edge AS MATERIALIZED (
@@ -259,11 +172,6 @@ BEGIN
         SELECT m.run, m.graph, m.tenant, (up.child IS NULL)::int, coalesce(up.waits, 0), up.alarms,
                coalesce(up.parents, '{}'), coalesce(down.children, '{}'), coalesce(down.conditions, '{}')
           FROM member m LEFT JOIN up ON up.child = m.run LEFT JOIN down ON down.parent = m.run
-        RETURNING graph, state
-    ), begun AS (
-        UPDATE graph_run g SET going = roots.runs
-          FROM (SELECT graph, count(*)::int AS runs FROM laid WHERE state = 1 GROUP BY graph) AS roots
-         WHERE g.id = roots.graph
     )
     INSERT INTO graph_shape (id, jobs, parents, children, conditions)
     SELECT m.graph, m.jobs, coalesce(e.parents, '{}'), coalesce(e.children, '{}'), coalesce(e.conditions, '{}')
@@ -272,7 +180,12 @@ BEGIN
                         array_agg((child - graph)::smallint) AS children, array_agg(condition) AS conditions
                    FROM edge GROUP BY graph) AS e ON e.graph = m.graph;
     PERFORM set_config('enable_nestloop', 'on', true);
-    SELECT * INTO going FROM let_go(ARRAY(SELECT unnest(runs) EXCEPT SELECT unnest(edge_child)));
+    roots := ARRAY(SELECT unnest(runs) EXCEPT SELECT unnest(edge_child));
+    UPDATE graph_run g SET going = its.runs
+      FROM (SELECT graph, count(*)::int AS runs FROM unnest(graphs, runs) AS m(graph, run)
+             WHERE run IN (SELECT unnest(roots)) GROUP BY graph HAVING count(*) > 1) AS its
+     WHERE g.id = its.graph;
+    SELECT * INTO going FROM let_go(roots);
     PERFORM make_ready(going.free);
     IF cardinality(going.entering) > 0 THEN
         PERFORM enter(going.entering);
