@@ -126,12 +126,16 @@ DROP FUNCTION untie;
 CREATE FUNCTION untie(ids bigint[], locked bigint[], known smallint DEFAULT NULL) RETURNS integer[]
     LANGUAGE plpgsql AS $$
 DECLARE
-    going  record;
-    lanes  integer[];
+    freed     bigint[] := follow(ids, known);
+    free      bigint[];
+    entering  bigint[];
+    lanes     integer[];
 BEGIN
-    SELECT * INTO going FROM let_go(follow(ids, known));
-    lanes := make_ready(vacate(ids, locked) || going.free);
-    RETURN CASE WHEN cardinality(going.entering) > 0 THEN lanes || enter(going.entering) ELSE lanes END;
+    IF cardinality(freed) > 0 THEN
+        SELECT * INTO free, entering FROM let_go(freed);
+    END IF;
+    lanes := make_ready(vacate(ids, locked) || free);
+    RETURN CASE WHEN cardinality(entering) > 0 THEN lanes || enter(entering) ELSE lanes END;
 END $$;
 
 -- As before, but the roots are found by hashing, where each was looked for among all children, and of `graph_run` only
