@@ -15,7 +15,7 @@ up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops
 	@$(BIN)/foliot up $(APP)
 
 test: $(TOOLS) wrk  ## every proof in its short form (under 15 minutes on 2 cores)
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed that must not be
 	$(BIN)/ruff format --check .
