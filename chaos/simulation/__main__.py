@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from chaos.kept import Kept
-from chaos.simulation.campaign import Report, Tally, campaign, keep_story, mode_of
+from chaos.simulation.campaign import Report, Tally, campaign, keep_story
+from chaos.simulation.mode import Mode, mode_of
 from chaos.simulation.report import write
-from chaos.simulation.run import Mode
 from foliot.kit.postgres import PostgresServer
 
 SEEDS: Final = 10_000

@@ -18,8 +18,8 @@ import pytest
 from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
 from chaos.simulation.__main__ import wanted
-from chaos.simulation.campaign import Report, mode_of
-from chaos.simulation.run import Mode
+from chaos.simulation.campaign import Report
+from chaos.simulation.mode import Mode, mode_of
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
