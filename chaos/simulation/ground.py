@@ -118,7 +118,8 @@ class Ground:
             half_made = f"{name}_half_made"
             await maker.execute(f"DROP DATABASE IF EXISTS {half_made} WITH (FORCE)")
             await maker.execute(f"CREATE DATABASE {half_made}")
-            connection = await connect(_with_name(server, half_made), **_SESSION, **{_CLOCK: self._clock.name})
+            session = {**_SESSION, _CLOCK: self._clock.name}
+            connection = await connect(_with_name(server, half_made), hot=False, **session)
             for each in schema:
                 await connection.execute(each)
             await connection.close()
