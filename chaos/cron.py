@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -185,10 +185,15 @@ def _seconds(instant: datetime) -> int:
     return int(instant.timestamp())
 
 
-def _offsets(zone_name: str, after: int, until: int) -> set[int]:
+def _offsets(zone_name: str, after: int, until: int) -> frozenset[int]:
     """What the zone is off in the window and wherever a change of its clocks can matter to it."""
     first = (after - _LARGEST_SHIFT) // _HOUR * _HOUR  # whole hours: other windows ask for the same
-    return {_offset(zone_name, at) for at in range(first, until + _LARGEST_SHIFT + _HOUR, _HOUR)}
+    return _offsets_by_the_hour(zone_name, first, (until + _LARGEST_SHIFT) // _HOUR * _HOUR + _HOUR)
+
+
+@lru_cache(maxsize=4_096)
+def _offsets_by_the_hour(zone_name: str, first: int, last: int) -> frozenset[int]:
+    return frozenset(_offset(zone_name, at) for at in range(first, last + 1, _HOUR))
 
 
 @cache

@@ -1,5 +1,6 @@
 """A build of Foliot with one safeguard taken out, and the faults that the safeguard is there for."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -40,12 +41,16 @@ class Stale(Exception):  # noqa: N818 - reads aloud
 def build(mutant: Mutant, folder: Path) -> Path:
     """A copy of Foliot's source with the mutation in it; the folder to import it from."""
     copy = folder / "foliot"
-    shutil.copytree(PRODUCT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # Nothing is copied but what is changed: the rest is there already, and compiled.
+    half_written = shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(PRODUCT, copy, copy_function=os.symlink, ignore=half_written)
     for edit in mutant.edits:
         path = copy / edit.file
         text = path.read_text()
         if (count := text.count(edit.before)) != 1:
             raise Stale(f"{mutant.name}: {edit.file} has {count} times, and not once:\n{edit.before}")
+        for unchanged in (path, *path.parent.glob(f"__pycache__/{path.stem}.*")):
+            unchanged.unlink()
         path.write_text(text.replace(edit.before, edit.after))
     return folder
 

@@ -7,7 +7,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -171,6 +171,9 @@ def instant(written: str | float) -> int:
 
 
 def seconds(written: str | float) -> float:
-    if isinstance(written, str):
-        return datetime.fromisoformat(written).timestamp()
-    return float(written)
+    return _read(written) if isinstance(written, str) else float(written)
+
+
+@lru_cache(maxsize=100_000)  # every check asks for the same ones again
+def _read(written: str) -> float:
+    return datetime.fromisoformat(written).timestamp()

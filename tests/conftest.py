@@ -1,7 +1,6 @@
 """A real PostgreSQL per test process, a fresh database per test, and factories for what tests need in it."""
 
 import asyncio
-import itertools
 import os
 import shutil
 import tempfile
@@ -9,12 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from beside import scheduler
+from copies import Copies
 from foliot.domain.access import AT_THE_DATABASE
 from foliot.kit.postgres import PostgresServer, find_binaries
 from foliot.store.database import Database
@@ -43,9 +43,14 @@ async def _asked_once(connection: asyncpg.Connection, types: Any, timeout: float
 
 asyncpg.Connection._introspect_types = _asked_once
 
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return scheduler(config, log)
+
+
 _SMALL = {"shared_buffers": "128MB", "max_connections": "100", "max_wal_size": "1GB", "min_wal_size": "80MB"}
 _ROOMY = 4 << 30
-_NUMBERS = itertools.count()
 _HOUR = timedelta(hours=1)
 _SOON = timedelta(seconds=3)
 
@@ -69,47 +74,30 @@ def _in_memory() -> str | None:
     return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY else None
 
 
-def with_name(dsn: str, name: str) -> str:
-    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+@pytest.fixture(scope="session")
+def copies(server: PostgresServer) -> Iterator[Copies]:
+    with Copies.on(server.dsn, in_memory=_in_memory() is not None) as copies:
+        yield copies
 
 
 @pytest.fixture(scope="session")
-def template(server: PostgresServer) -> str:
-    """A migrated database that tests copy; nobody may be connected to it."""
-
-    async def make() -> None:
-        connection = await asyncpg.connect(server.dsn)
-        await connection.execute("CREATE DATABASE foliot_template")
-        await connection.close()
-        await migrate(with_name(server.dsn, "foliot_template"))
-
-    asyncio.run(make())
-    return "foliot_template"
+def template(copies: Copies) -> str:
+    """A migrated database that tests copy."""
+    return copies.make("foliot_template", migrate)
 
 
 @pytest.fixture
-async def empty_dsn(server: PostgresServer) -> AsyncIterator[str]:
+def empty_dsn(copies: Copies) -> Iterator[str]:
     """A database without Foliot's schema."""
-    async for dsn in _database(server, "template1"):
+    with copies.of("template1") as dsn:
         yield dsn
 
 
 @pytest.fixture
-async def dsn(server: PostgresServer, template: str) -> AsyncIterator[str]:
+def dsn(copies: Copies, template: str) -> Iterator[str]:
     """A database of this test's own."""
-    async for dsn in _database(server, template):
+    with copies.of(template) as dsn:
         yield dsn
-
-
-async def _database(server: PostgresServer, template: str) -> AsyncIterator[str]:
-    name = f"test_{next(_NUMBERS)}"
-    connection = await asyncpg.connect(server.dsn)
-    try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield with_name(server.dsn, name)
-        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    finally:
-        await connection.close()
 
 
 @pytest.fixture

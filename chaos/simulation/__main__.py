@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from chaos.kept import Kept
-from chaos.simulation.campaign import Report, Tally, campaign, keep_story, mode_of
+from chaos.simulation.campaign import Report, Tally, campaign, keep_story
+from chaos.simulation.mode import Mode, mode_of
 from chaos.simulation.report import write
-from chaos.simulation.run import Mode
 from foliot.kit.postgres import PostgresServer
 
 SEEDS: Final = 10_000
@@ -41,6 +41,7 @@ def read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--every", type=int, default=1, help="how far one is from the next")
     parser.add_argument("--seed", type=int, help="just this one, in the mode that it had")
     parser.add_argument("--mode", type=Mode, choices=list(Mode), help="all seeds in this one instead of both")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -76,7 +77,8 @@ def server(given: str | None) -> Iterator[str]:
 
 def main() -> None:
     given = read()
-    seeds = [given.seed] if given.seed is not None else list(range(given.first, given.first + given.seeds))
+    behind = given.first + given.seeds * given.every
+    seeds = [given.seed] if given.seed is not None else list(range(given.first, behind, given.every))
     tally = Tally()
     _heed(_enough)
     try:

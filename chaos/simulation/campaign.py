@@ -1,29 +1,18 @@
 """Many seeds, shared out among processes; each has a database of its own on one server."""
 
-import asyncio
 import hashlib
 import multiprocessing
 import os
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
-from chaos.simulation.ground import Ground
-from chaos.simulation.loop import VirtualLoop
-from chaos.simulation.run import Mode, Outcome, simulate
-
-LIVENESS_EVERY: Final = 4
-"""Of so many seeds one is simulated for liveness."""
-
+from chaos.simulation.mode import Mode
 
 ELSEWHERE: Final = frozenset(
     {
@@ -58,61 +47,11 @@ class Report(msgspec.Struct, frozen=True):
     story: list[str]
 
 
-def mode_of(seed: int, wanted: Mode | None) -> Mode:
-    if wanted is not None:
-        return wanted
-    return Mode.LIVENESS if seed % LIVENESS_EVERY == 0 else Mode.SAFETY
-
-
-@contextmanager
-def simulating(dsn: str, name: str) -> Iterator[Callable[[int, Mode], Outcome]]:
-    """A virtual world on a database called `name`; one seed after the other can be run in it."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    loop = VirtualLoop()
-    asyncio.set_event_loop(loop)
-    ground = loop.run_until_complete(Ground.make(loop, dsn, name))
-    try:
-        yield lambda seed, mode: loop.run_until_complete(simulate(ground, seed, mode))
-    finally:
-        loop.run_until_complete(ground.close())
-        asyncio.set_event_loop(None)
-        loop.close()
-
-
-def report(outcome: Outcome, took: float) -> Report:
-    verdict, failures = outcome.verdict, outcome.failures
-    return Report(
-        seed=outcome.seed,
-        mode=outcome.mode,
-        seconds=outcome.seconds,
-        took=took,
-        statements=outcome.statements,
-        acknowledged=verdict.acknowledged,
-        effects=verdict.effects,
-        faults=verdict.faults,
-        rare=verdict.rare,
-        failures=failures,
-        fingerprint=outcome.fingerprint,
-        story=[*outcome.story, *verdict.to_markdown().splitlines()] if failures else [],
-    )
-
-
 def _share(dsn: str, name: str, seeds: list[int], wanted: Mode | None, core: int, pipe: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to all of us at once; who started us ends us
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[core % len(cores)]})
-    with simulating(dsn, name) as run:
-        if len(seeds) == 1:
-            # To be seen again as it was among others: the first in a new database goes another way, because connections
-            # that know no statement yet ask more of the server.
-            run(seeds[0], mode_of(seeds[0], wanted))
-        for seed in seeds:
-            began = time.monotonic()
-            outcome = run(seed, mode_of(seed, wanted))
-            pipe.send_bytes(msgspec.msgpack.encode(report(outcome, time.monotonic() - began)))
-    pipe.close()
+    # Only here: who shares out has no need of Foliot, and to import it takes as long as a seed.
+    from chaos.simulation.share import share  # noqa: PLC0415
+
+    share(dsn, name, seeds, wanted, core, pipe)
 
 
 def campaign(

@@ -1,5 +1,6 @@
 """The database under the simulation: Foliot's own schema, a clock that is told what time it is, and connections."""
 
+import hashlib
 import os
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from chaos.simulation.loop import VirtualLoop
 from chaos.simulation.statement import Physical
 from foliot.domain.access import Role
 from foliot.services.tenants import Tenants
-from foliot.store.database import Database, connect
+from foliot.store.database import Connection, Database, connect
 from foliot.store.migrate import shipped
 
 TENANTS: Final = ("acme", "globex", CROWDED)
@@ -56,10 +57,16 @@ DO $$ DECLARE each regclass; BEGIN
     END LOOP;
 END $$
 """
+_CLOCK: Final = "virtual.clock"
+"""A setting of the database: the file that tells it the time."""
 _RESTART: Final = """
 SELECT setval(quote_ident(sequencename), start_value, false) FROM pg_sequences
  WHERE schemaname = 'foliot' AND sequencename NOT LIKE 'virtual%' AND sequencename NOT LIKE 'tenant%'
 """
+
+
+def _with_name(server: str, name: str) -> str:
+    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
 
 
 def clock_reading(now: str) -> str:
@@ -84,25 +91,40 @@ class Ground:
     async def make(cls, loop: VirtualLoop, server: str, name: str) -> "Ground":
         """A fresh database called `name`, set up as `foliot migrate` would, but for its clock."""
         with loop.awaiting_answer():
-            maker = await asyncpg.connect(server)
-            await maker.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-            await maker.execute(f'CREATE DATABASE "{name}"')
-            await maker.close()
-            ground = cls(loop, urlunsplit(urlsplit(server)._replace(path=f"/{name}")))
-            admin = await connect(ground._dsn, hot=False, **_SESSION)
-            ground._admin = Physical(admin, hot=False)
-            await admin.execute(clock_reading(f"pg_read_file('{ground._clock.name}')::bigint"))
+            ground = cls(loop, _with_name(server, name))
             ground.tell_time()
-            for migration in shipped():
-                await admin.execute(migration.sql)
-            await admin.fetch(f"SELECT make_history_leaves('1 day', '{LEAVES}')")
-            await admin.execute(_UNDISTURBED)
+            maker = await asyncpg.connect(server)
+            template = await ground._template(maker, server)
+            await maker.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            await maker.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+            await maker.execute(f"ALTER DATABASE \"{name}\" SET {_CLOCK} = '{ground._clock.name}'")
+            await maker.close()
+            ground._admin = Physical(await connect(ground._dsn, hot=False, **_SESSION), hot=False)
             database = await Database.open(ground._dsn, size=1)
             tenants = Tenants(database)
             ground.keys = {tenant: await tenants.create(tenant, role=Role.OPERATOR) for tenant in TENANTS}
             await tenants.set_limit(CROWDED, CROWD)
             await database.close()
         return ground
+
+    async def _template(self, maker: Connection, server: str) -> str:
+        """The name of a database with this schema and nothing else in it. Whoever comes first makes it."""
+        schema = [clock_reading(f"pg_read_file(current_setting('{_CLOCK}'))::bigint")]
+        schema += [migration.sql for migration in shipped()]
+        schema += [f"SELECT make_history_leaves('1 day', '{LEAVES}')", _UNDISTURBED]
+        name = f"simulation_{hashlib.blake2b(repr(schema).encode(), digest_size=8).hexdigest()}"
+        await maker.execute("SELECT pg_advisory_lock(1)")  # until the maker hangs up
+        if not await maker.fetchval("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name):
+            half_made = f"{name}_half_made"
+            await maker.execute(f"DROP DATABASE IF EXISTS {half_made} WITH (FORCE)")
+            await maker.execute(f"CREATE DATABASE {half_made}")
+            session = {**_SESSION, _CLOCK: self._clock.name}
+            connection = await connect(_with_name(server, half_made), hot=False, **session)
+            for each in schema:
+                await connection.execute(each)
+            await connection.close()
+            await maker.execute(f"ALTER DATABASE {half_made} RENAME TO {name}")
+        return name
 
     async def close(self) -> None:
         with self.loop.awaiting_answer():

@@ -7,7 +7,7 @@ import msgspec
 
 from chaos import published
 from chaos.simulation.campaign import Tally
-from chaos.simulation.run import Mode
+from chaos.simulation.mode import Mode
 
 
 def write(tally: Tally, seeds: list[int]) -> Path:

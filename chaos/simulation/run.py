@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from chaos.records import CROWD, CROWDED, Dump, Evidence
 from chaos.simulation.client import Clients
 from chaos.simulation.ground import Ground
+from chaos.simulation.mode import Mode
 from chaos.simulation.node import HEARTBEAT, LEASE, Node
 from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
@@ -46,11 +46,6 @@ LOOKS: Final = 0.2
 
 MANY: Final = 1_000
 """More lines than a seed has."""
-
-
-class Mode(StrEnum):
-    SAFETY = "safety"  # anything may break, all is healed, nothing may be wrong
-    LIVENESS = "liveness"  # what breaks stays broken; a healthy core must get everything done
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from foliot.kit.postgres import PostgresServer
 from foliot.kit.postgres.leftover import read_pid_file
 from foliot.kit.postgres.process import look_at
 from foliot.kit.settings import Access, find_access
-from kit.launching import PATHS, fresh_home
+from kit.launching import LOST, PATHS, fresh_home
 
 CHILDREN = ("api", "scheduler", "worker")
 APP = """
@@ -75,6 +75,7 @@ class Machine:
         self._log = self.folder / "log"
         self._began = 0
         self._started: list[subprocess.Popen[bytes]] = []
+        self._connection: asyncpg.Connection | None = None
         (self.folder / "app.py").write_text(APP)
         if user is not None:
             os.chown(self.folder, user, user)
@@ -173,11 +174,14 @@ class Machine:
         return known | {pid for pid, parent in _parents() if parent == postmaster}
 
     async def ask(self, sql: str, *values: object) -> list[asyncpg.Record]:
-        connection = await asyncpg.connect(self.dsn, server_settings={"search_path": "foliot"})
-        try:
-            return await connection.fetch(sql, *values)
-        finally:
-            await connection.close()
+        # Asked again and again while a test waits: to connect anew each time would keep a processor busy.
+        if self._connection is not None:
+            try:
+                return await self._connection.fetch(sql, *values)
+            except LOST:
+                self._connection.terminate()
+        self._connection = await asyncpg.connect(self.dsn, server_settings={"search_path": "foliot"})
+        return await self._connection.fetch(sql, *values)
 
     async def call(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
         access = self.access
@@ -208,6 +212,8 @@ class Machine:
 
     def end(self) -> None:
         """Kill whatever still runs, the database excepted: whoever owns the home ends that."""
+        if self._connection is not None:
+            self._connection.terminate()
         for process in self._started:
             process.kill()
             process.wait()

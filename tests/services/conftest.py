@@ -1,14 +1,12 @@
 """A world whose time is told by the test."""
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
 
 import clocked
-from conftest import _database, with_name
-from foliot.kit.postgres import PostgresServer
+from copies import Copies
 from foliot.store import database as databases
 from foliot.store.database import Database
 from services.remotes import Hire, Remote
@@ -16,20 +14,13 @@ from world import World
 
 
 @pytest.fixture(scope="session")
-def clocked_template(server: PostgresServer) -> str:
-    async def make() -> None:
-        connection = await asyncpg.connect(server.dsn)
-        await connection.execute("CREATE DATABASE clocked_template")
-        await connection.close()
-        await clocked.make(with_name(server.dsn, "clocked_template"))
-
-    asyncio.run(make())
-    return "clocked_template"
+def clocked_template(copies: Copies) -> str:
+    return copies.make("clocked_template", clocked.make)
 
 
 @pytest.fixture
-async def clocked_dsn(server: PostgresServer, clocked_template: str) -> AsyncIterator[str]:
-    async for dsn in _database(server, clocked_template):
+def clocked_dsn(copies: Copies, clocked_template: str) -> Iterator[str]:
+    with copies.of(clocked_template) as dsn:
         yield dsn
 
 

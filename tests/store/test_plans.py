@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from conftest import with_name
+from copies import with_name
 from foliot.domain.gates import COUNTED
 from foliot.domain.misfire import GRACE
 from foliot.kit.postgres import PostgresServer
