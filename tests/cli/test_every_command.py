@@ -96,6 +96,7 @@ async def _jobs(walk: Walk) -> None:
 async def _runs(walk: Walk, world: World) -> None:
     await walk("job", "create", "root", "noop", "--key", "root")
     await walk("job", "create", "child", "noop", "--depends-on", "root")
+    await walk("run", "submit", "noop")
     run = (await walk("job", "run", "root"))["runId"]
     assert len((await walk("run", "graph", run))["nodes"]) == 2
     await walk("run", "get", run)

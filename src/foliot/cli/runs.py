@@ -9,6 +9,7 @@ from foliot.cli.graphs import graph
 from foliot.cli.naming import JOB, run_argument
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.cli.past import transitions
+from foliot.cli.starting import submit
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -36,6 +37,7 @@ def run() -> None:
     """Single executions, of jobs and ad hoc."""
 
 
+run.add_command(submit)
 run.add_command(graph)
 run.add_command(transitions)
 run.add_command(explain_run)
