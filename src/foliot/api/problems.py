@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from foliot.api.names import nearest
+from foliot.api.plainly import plainly
 from foliot.domain.errors import (
     Conflict,
     Cycle,
@@ -45,7 +46,8 @@ _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
 _CLEARER: Final = (
     ("timezone component", "has no offset from UTC", _INSTANT),
-    ("Invalid RFC3339", "is not a date and time that exists", _INSTANT),
+    ("RFC3339 encoded datetime", "is not a date and time that exists", _INSTANT),
+    ("RFC3339 encoded date", "is not a date that exists", "write dates like 2026-01-31"),
     ("datetime", "", _INSTANT),
     ("unknown field", "is not a field of this call", "see /docs for the fields of this call"),
     ("Expected `int`, got `float`", "is not a whole number", "write it without a fraction: 7, not 7.0"),
@@ -131,7 +133,7 @@ def field_error(error: msgspec.ValidationError, shapes: tuple[Any, ...] = ()) ->
     message, path = str(error), ""
     if match := _PATH.fullmatch(message):
         message, path = match[1], match[2]
-    place = path
+    place, said = path, plainly(message)
     if named := _NAMED.search(message):
         path = f"{path}.{named[1]}" if path else named[1]
     for field, part, clearer, hint in _OF_COMMANDS:
@@ -141,5 +143,7 @@ def field_error(error: msgspec.ValidationError, shapes: tuple[Any, ...] = ()) ->
         if part in message:
             if part == "unknown field" and named and (meant := nearest(shapes, place, named[1])):
                 hint = f"did you mean {' or '.join(meant)}?"  # noqa: PLW2901 - the better one
-            return FieldError(path or "body", clearer or message, hint)
+            return FieldError(path or "body", clearer or (said[0] if said else message), hint)
+    if path and said is not None:
+        return FieldError(path, *said)
     return FieldError(path or "body", message, _SEE_DOCS if path else "send one JSON object")

@@ -57,8 +57,8 @@ def handler_of(handler: Given) -> Handler:
 
 def _function(name: str) -> FunctionHandler:
     if not FUNCTION_NAME.fullmatch(name):
-        hint = "a function's name (letters, digits, '.', '_', '-') or an http(s) address"
-        raise InvalidField("handler", f"{name[:40]!r} is neither", hint)
+        hint = "a function's name has letters, digits, '.', '_' and '-'; an address begins with https:// or http://"
+        raise InvalidField("handler", f"{name[:40]!r} is neither a function's name nor an address", hint)
     return FunctionHandler(name)
 
 
