@@ -90,7 +90,7 @@ def _wired(name: str) -> str:
 
 def _hints(error: FoliotError) -> Iterator[str]:
     if isinstance(error, ApiError) and error.status == _UNAUTHORISED:
-        yield f"it was that of {_key_source()}; `foliot key create TENANT` makes another, for FOLIOT_KEY"
+        yield f"the one of {_key_source()} is wrong, expired or revoked; `foliot key create TENANT` makes another"
     elif (match := _NO_SUCH.fullmatch(error.message)) and match[1] in _LISTS:
         yield f"`foliot {_LISTS[match[1]]}` shows those that there are"
     elif told := [each.hint for each in getattr(error, "errors", ()) if each.hint]:
