@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 
 import pytest
@@ -67,6 +68,17 @@ async def test_a_value_that_cannot_be_is_told_in_words_for_people(api: Caller, s
             told = (await api.post("/v1/jobs", {**PLAIN, **fields})).json["errors"][0]
             assert (told["field"], told["message"]) == (field, wrong)
             assert told["hint"].startswith(right)
+
+
+LISTS = ("jobs?status=", "jobs?scheduleType=", "runs?status=", "runs?state=", "workers?state=", "operations?status=")
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_a_word_that_no_list_knows_is_answered_with_those_that_it_does(api: Caller, path: str):
+    told = (await api.get(f"/v1/{path}nonsense")).json["errors"][0]
+    assert re.fullmatch(r"one of [a-z_]+(, [a-z_]+)+", told["hint"])
+    for word in told["hint"].removeprefix("one of ").split(", "):
+        assert (await api.get(f"/v1/{path}{word}")).status == 200
 
 
 async def test_the_plain_body_works_as_it_stands(api: Caller):

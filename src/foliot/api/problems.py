@@ -42,6 +42,7 @@ _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...
     (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
 )
 _SWAMPED: Final = (503, "swamped", "Too much waits")
+_LOOK: Final = "look at the id, and at whose key this is: each tenant sees its own"
 _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
 _CLEARER: Final = (
@@ -104,7 +105,8 @@ def render(error: FoliotError) -> Response:
         return problem(*told, error.message, hint=error.hint, headers={"Retry-After": str(ceil(error.after))})
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
-            return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))
+            hint = error.hint or (_LOOK if kind is NotFound else "")
+            return problem(status, name, title, error.message, hint=hint, headers=dict(headers))
     return problem(500, "internal", "Internal error", "something went wrong on our side")
 
 
