@@ -9,7 +9,7 @@ TOOLS := .venv/.installed
 .PHONY: help up test check fuzz bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
 
 help:  ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops it)
 	@$(BIN)/foliot up $(APP)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 
 import pytest
@@ -50,6 +51,34 @@ async def test_a_fraction_where_a_whole_number_belongs_is_told(api: Caller):
     answer = await api("POST", "/v1/jobs", raw=b'{"name":"x","handler":"f","maxRetries":3.0}')
     assert answer.field == "maxRetries"
     assert "without a fraction" in answer.json["hint"]
+
+
+WRONG = (
+    ({"maxRetries": -1}, "maxRetries", "is too small", "at least 0"),
+    ({"timeoutSeconds": 700_000}, "timeoutSeconds", "is too large", "at most 604,800"),
+    ({"maxRetries": "many"}, "maxRetries", "is text", "write a whole number"),
+    ({"labels": ["growth"]}, "labels", "is a list", "write an object"),
+    ({"scheduleAt": 7}, "scheduleAt", "is a whole number", "write instants like 2026-01-31T09:00:00Z"),
+)
+
+
+async def test_a_value_that_cannot_be_is_told_in_words_for_people(api: Caller, subtests: pytest.Subtests):
+    for fields, field, wrong, right in WRONG:
+        with subtests.test(field, wrong=wrong):
+            told = (await api.post("/v1/jobs", {**PLAIN, **fields})).json["errors"][0]
+            assert (told["field"], told["message"]) == (field, wrong)
+            assert told["hint"].startswith(right)
+
+
+LISTS = ("jobs?status=", "jobs?scheduleType=", "runs?status=", "runs?state=", "workers?state=", "operations?status=")
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_a_word_that_no_list_knows_is_answered_with_those_that_it_does(api: Caller, path: str):
+    told = (await api.get(f"/v1/{path}nonsense")).json["errors"][0]
+    assert re.fullmatch(r"one of [a-z_]+(, [a-z_]+)+", told["hint"])
+    for word in told["hint"].removeprefix("one of ").split(", "):
+        assert (await api.get(f"/v1/{path}{word}")).status == 200
 
 
 async def test_the_plain_body_works_as_it_stands(api: Caller):

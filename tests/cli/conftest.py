@@ -2,17 +2,22 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from click.testing import CliRunner, Result
 
 from foliot.cli.main import main
 from sdk.serving import Served, served
 from worker.crew import Crew
 from world import World
+
+# What workers log beside a command is not what the command prints, which the runner catches by swapping sys.stdout.
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
 
 
 class Shell:

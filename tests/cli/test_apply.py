@@ -145,6 +145,7 @@ async def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(shell: S
     said = await shell("apply", written(folder, wrong), code=1)
     for place in ("jobs.late.cronExpression: ", "jobs.odd.cron: ", "jobs.c.labels: ", "calendars.de.timezone: "):
         assert f"\n  {place}" in said
+    assert "jobs.odd.cron: is not a field of this call → did you mean cronExpression?" in said
     assert "jobs: wait for each other for ever: " in said
     dangling = 'owner = "shop"\njobs.a = { handler = "noop", every = 60, calendar = "none", dependsOn = ["gone"] }\n'
     said = await shell("apply", written(folder, dangling), code=1)

@@ -78,7 +78,7 @@ def test_the_table_of_commands_is_whole():
 async def test_help_comes_without_asking_and_mistakes_are_pointed_at(lost: Shell):
     assert "Start with `foliot up`" in await lost("--help")
     assert "foliot, version" in await lost("--version")
-    assert "No such command 'jbo'" in await lost("jbo", code=2)
+    assert "No such command 'jbo'. Did you mean 'job'?" in await lost("jbo", code=2)
     assert "FOLIOT_PORT=abc" in await lost("job", "list", code=2, FOLIOT_PORT="abc")
     assert "FOLIOT_LOG_LEVEL" in await lost("job", "list", code=2, FOLIOT_LOG_LEVEL="loud")
 

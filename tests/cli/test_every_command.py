@@ -96,6 +96,7 @@ async def _jobs(walk: Walk) -> None:
 async def _runs(walk: Walk, world: World) -> None:
     await walk("job", "create", "root", "noop", "--key", "root")
     await walk("job", "create", "child", "noop", "--depends-on", "root")
+    await walk("run", "submit", "noop")
     run = (await walk("job", "run", "root"))["runId"]
     assert len((await walk("run", "graph", run))["nodes"]) == 2
     await walk("run", "get", run)
@@ -189,7 +190,7 @@ async def test_a_key_that_is_not_valid_is_told_with_where_it_came_from(shell: Sh
     said = await shell("job", "list", code=1)
     assert said == (
         "Error: this call needs a valid key\n"
-        "  → it was that of FOLIOT_KEY; `foliot key create TENANT` makes another, for FOLIOT_KEY\n"
+        "  → the one of FOLIOT_KEY is wrong, expired or revoked; `foliot key create TENANT` makes another\n"
     )
 
 

@@ -144,10 +144,12 @@ async def test_what_is_wrong_on_the_command_line_is_said_there(shell: Shell):
 async def test_what_the_api_refuses_is_said_with_its_hint(shell: Shell):
     said = await shell("job", "create", "x", "noop", "--cron", "0 0 31 2 *", code=1)
     assert said == (
-        "Error: cronExpression: there is no such date, so it would never fire\n"
+        "Error: --cron: there is no such date, so it would never fire\n"
         "  → for the last day of a month write L as the day\n"
     )
-    assert "there is no such job" in await shell("job", "get", "job_0000000000000", code=1)
+    missing = await shell("job", "get", "job_0000000000000", code=1)
+    assert missing == "Error: there is no such job\n  → `foliot job list` shows those that there are\n"
+    assert "--at: has no offset" in await shell("job", "create", "x", "noop", "--at", "2030-01-01T00:00:00", code=1)
     await shell("job", "create", "x", "noop", "--key", "load")
     assert "load" in await shell("job", "create", "x", "noop", "--key", "load", code=1)
     assert await shell.json("job", "list", "--name", "nothing was written") == []

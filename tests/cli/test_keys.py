@@ -1,11 +1,14 @@
 """`foliot key …` and `foliot tenant …`: beside the database, and from afar."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.conftest import Shell
 from foliot.services.tenants import Tenants
+from sdk.serving import Served
 from world import World
 
 
@@ -59,3 +62,17 @@ async def test_tenants_are_made_and_listed(either: Shell, world: World):
     assert "growth" in await either("tenant", "list")
     assert [each["tenant"] for each in await either.json("tenant", "list")] == ["acme", "growth"]
     assert "there is a tenant called 'growth' already" in await either("tenant", "create", "growth", code=1)
+
+
+async def test_shares_and_limits_are_set_either_way(either: Shell):
+    assert await either("tenant", "weight", "acme", "3") == "tenant acme weighs 3\n"
+    assert (await either.json("tenant", "weight", "acme"))["weight"] == 3
+    assert await either("tenant", "limit", "acme", "7") == "tenant acme: at most 7 at once; 0 go, 0 wait\n"
+    assert (await either.json("tenant", "limit", "acme"))["limit"] == 7
+    assert await either("tenant", "limit", "acme", "--off") == "tenant acme has no limit\n"
+
+
+async def test_a_key_that_is_named_counts_also_where_a_local_foliot_is_known(foliot: Served, folder: Path):
+    (folder / ".foliot").mkdir()
+    (folder / ".foliot" / "client.json").write_text(json.dumps({"url": foliot.url, "key": "fol_local_x"}))
+    assert "acme" in await Shell({"FOLIOT_KEY": foliot.key})("tenant", "list")

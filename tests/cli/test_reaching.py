@@ -8,6 +8,7 @@ import pytest
 
 from cli.conftest import Shell
 from foliot.cli.compose import CannotStart
+from foliot.cli.failing import NoDatabase
 from foliot.cli.home import introduce
 from foliot.cli.reaching import Reach, _dsn, gateway_of
 from foliot.cli.supervise import supervise
@@ -49,7 +50,7 @@ def test_the_way_to_work(
 def test_who_knows_no_way_is_told_all_of_them(monkeypatch: pytest.MonkeyPatch, folder: Path):
     for name in ("FOLIOT_URL", "FOLIOT_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(CannotStart) as refused:
+    with pytest.raises(NoDatabase) as refused:
         _dsn(Settings.read({}))
     for way in ("FOLIOT_DATABASE_URL", "FOLIOT_KEY", "foliot up"):
         assert way in refused.value.hint

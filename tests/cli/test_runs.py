@@ -35,6 +35,25 @@ async def test_runs_are_listed_and_shown_with_their_attempts(shell: Shell, folio
     assert "TRY  STATUS" in said
 
 
+async def test_a_run_is_submitted_and_seen_to_its_end(shell: Shell, crew: Crew):
+    async with crew.work({"noop": noop}):
+        assert "completed" in await shell("run", "submit", "noop", "--payload", '{"order": 17}', "--wait")
+        failed = await shell.json(
+            "run", "submit", "noop", "--payload", '"fail"', "--max-retries", "0", "--wait", code=1
+        )
+    assert (failed["status"], failed["errorClass"]) == ("failed", "ValueError")
+
+
+async def test_a_run_is_submitted_for_later_and_once(shell: Shell):
+    said = await shell("run", "submit", "noop", "--delay", "PT1H", "--idempotency-key", "receipt-17")
+    (run,) = await shell.json("run", "list", "--state", "scheduled")
+    assert said == f"{run['runId']} pending; watch it with: foliot run get {run['runId']}\n"
+    assert await shell("run", "submit", "noop", "--delay", "PT1H", "--idempotency-key", "receipt-17") == said
+    later = (await shell.json("run", "submit", "noop", "--at", "2030-01-01T09:00:00Z", "--queue", "reports"))["runId"]
+    assert (await shell.json("run", "get", later))["scheduledAt"] == "2030-01-01T09:00:00Z"
+    assert "--at: has no offset" in await shell("run", "submit", "noop", "--at", "2030-01-01T09:00:00", code=1)
+
+
 async def test_runs_of_one_job_are_found(shell: Shell):
     job = (await shell.json("job", "create", "report", "noop"))["jobId"]
     run = (await shell.json("job", "run", job))["runId"]

@@ -42,7 +42,7 @@ def test_the_picture_fits_and_ids_are_whole():
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)
     assert "12 ready, 3 running, 7 scheduled; 4.2 runs/s; oldest waits 1m 15s" in text
-    assert "1 schedulers, 1 workers, 0 schedules overdue, 2 dead letters" in text
+    assert "1 scheduler, 1 worker, 0 schedules overdue, 2 dead letters" in text
     assert all(each in text for each in ("wrk_06w3dv28g1000", "run_06w3dv28g1000", "1m 24s"))
 
 

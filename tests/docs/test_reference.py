@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import foliot
@@ -12,9 +13,12 @@ from foliot.api.app import OPERATIONS
 from foliot.domain.states import State, Status
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import REGISTRY
+from foliot.wire.jobs import JobBody
+from foliot.wire.runs import RunBody
 
 _SETTING = re.compile(r"\bFOLIOT_[A-Z][A-Z_]*[A-Z]\b")
 _METRIC = re.compile(r"\bfoliot_[a-z]+_[a-z_]+\b")
+_PROBLEM = re.compile(r'(?:\d{3}|status), "([a-z]+(?:-[a-z]+)*)", "[A-Z]')
 _CHANNELS = {"foliot_ready", "foliot_due"}
 _REWRITE = "run `.venv/bin/python tests/docs/tables.py`, then add what a reader needs to know"
 
@@ -94,6 +98,24 @@ def test_every_command_has_its_section_with_every_option():
     for words, command in leaves():
         for option in (name for parameter in command.params for name in parameter.opts if name.startswith("--")):
             assert f"`{option}" in sections[" ".join(words)], f"{words} {option}"
+
+
+@pytest.mark.parametrize("body", [JobBody, RunBody])
+def test_every_field_of_a_body_is_documented(body):
+    fields = {field.encode_name for field in msgspec.structs.fields(body)}
+    assert {field for field in fields if f"`{field}`" not in text_of("docs/reference/api.md")} == set()
+
+
+def test_every_kind_of_problem_is_documented():
+    kinds = set(_PROBLEM.findall(_source()))
+    assert {"invalid", "dependency-cycle", "no-such-call"} <= kinds
+    assert {kind for kind in kinds if f"| `{kind}` |" not in text_of("docs/reference/api.md")} == set()
+
+
+def test_what_can_be_made_is_listed_as_make_lists_it():
+    helped = re.findall(r"^([a-z-]+):.*?## (.*)$", text_of("Makefile"), re.MULTILINE)
+    listed = re.findall(r"^  make ([a-z-]+) +(.*)$", text_of("docs/guides/developing.md"), re.MULTILINE)
+    assert listed == helped
 
 
 @pytest.mark.parametrize("word", [*(state.word for state in State), *Status])

@@ -73,6 +73,23 @@ def test_the_canonical_text_is_one_number_of_the_largest_whole_unit(length, text
     assert format_duration(length) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("5m", "PT5M"), ("90 seconds", "PT90S"), ("1h", "PT1H"), ("30 mins", "PT30M"), ("2d", "P2D"), ("1 week", "P1W")],
+)
+def test_what_people_write_elsewhere_is_answered_with_what_it_is_here(text, meant):
+    with pytest.raises(InvalidField) as refused:
+        parse_duration(text, "every")
+    assert refused.value.hint == f"did you mean {meant}?"
+    parse_duration(meant, "every")
+
+
+def test_nobody_is_told_that_milliseconds_are_minutes():
+    with pytest.raises(InvalidField) as refused:
+        parse_duration("5ms", "every")
+    assert "did you mean" not in refused.value.hint
+
+
 @pytest.mark.parametrize("text", ["P1M", "P1Y", "P1Y2M3DT4H", "P3M1D"])
 def test_months_and_years_are_refused_with_a_way_out(text):
     with pytest.raises(InvalidField, match="no fixed length") as refused:

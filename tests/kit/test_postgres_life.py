@@ -125,7 +125,7 @@ async def test_only_one_launcher_holds_a_home(home):
 
 async def test_anyone_with_the_home_knows_the_address(home):
     other = PostgresServer(home)
-    with pytest.raises(PostgresError, match="No database runs"):
+    with pytest.raises(PostgresError, match="no database runs"):
         _ = other.dsn
     with PostgresServer(home):
         assert await ask(other, "SELECT 1") == 1

@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from foliot.api.names import nearest
+from foliot.api.plainly import plainly
 from foliot.domain.errors import (
     Conflict,
     Cycle,
@@ -41,11 +42,13 @@ _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...
     (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
 )
 _SWAMPED: Final = (503, "swamped", "Too much waits")
+_LOOK: Final = "look at the id, and at whose key this is: each tenant sees its own"
 _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
 _CLEARER: Final = (
     ("timezone component", "has no offset from UTC", _INSTANT),
-    ("Invalid RFC3339", "is not a date and time that exists", _INSTANT),
+    ("RFC3339 encoded datetime", "is not a date and time that exists", _INSTANT),
+    ("RFC3339 encoded date", "is not a date that exists", "write dates like 2026-01-31"),
     ("datetime", "", _INSTANT),
     ("unknown field", "is not a field of this call", "see /docs for the fields of this call"),
     ("Expected `int`, got `float`", "is not a whole number", "write it without a fraction: 7, not 7.0"),
@@ -102,7 +105,8 @@ def render(error: FoliotError) -> Response:
         return problem(*told, error.message, hint=error.hint, headers={"Retry-After": str(ceil(error.after))})
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
-            return problem(status, name, title, error.message, hint=error.hint, headers=dict(headers))
+            hint = error.hint or (_LOOK if kind is NotFound else "")
+            return problem(status, name, title, error.message, hint=hint, headers=dict(headers))
     return problem(500, "internal", "Internal error", "something went wrong on our side")
 
 
@@ -131,7 +135,7 @@ def field_error(error: msgspec.ValidationError, shapes: tuple[Any, ...] = ()) ->
     message, path = str(error), ""
     if match := _PATH.fullmatch(message):
         message, path = match[1], match[2]
-    place = path
+    place, said = path, plainly(message)
     if named := _NAMED.search(message):
         path = f"{path}.{named[1]}" if path else named[1]
     for field, part, clearer, hint in _OF_COMMANDS:
@@ -141,5 +145,7 @@ def field_error(error: msgspec.ValidationError, shapes: tuple[Any, ...] = ()) ->
         if part in message:
             if part == "unknown field" and named and (meant := nearest(shapes, place, named[1])):
                 hint = f"did you mean {' or '.join(meant)}?"  # noqa: PLW2901 - the better one
-            return FieldError(path or "body", clearer or message, hint)
+            return FieldError(path or "body", clearer or (said[0] if said else message), hint)
+    if path and said is not None:
+        return FieldError(path, *said)
     return FieldError(path or "body", message, _SEE_DOCS if path else "send one JSON object")

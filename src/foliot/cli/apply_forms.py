@@ -93,7 +93,7 @@ def _decoded(fields: Mapping[str, Any], type_: Any) -> Any:
     try:
         return msgspec.json.decode(msgspec.json.encode(fields), type=type_)
     except msgspec.ValidationError as error:
-        told = field_error(error)
+        told = field_error(error, (type_,))
         raise InvalidField(told.field, told.message, told.hint) from None
     except msgspec.DecodeError as error:
         raise InvalidField("payload", str(error), "write what JSON can say") from None

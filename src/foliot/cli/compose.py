@@ -50,7 +50,7 @@ def dsn_of(settings: Settings) -> str:
         return PostgresServer(settings.home).dsn
     except PostgresError as error:
         hint = "set FOLIOT_DATABASE_URL, or start `foliot up` in this folder"
-        raise NoDatabase(f"no database is known here: {error}", hint) from None
+        raise NoDatabase(str(error), hint) from None
 
 
 def egress_of(settings: Settings) -> Egress:

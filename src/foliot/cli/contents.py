@@ -21,7 +21,7 @@ SECTIONS: Final = MappingProxyType(
         "Jobs and runs": {
             "job": "create, look at, change, run, pause, back-fill, delete",
             "apply": "make jobs what files declare, with a diff",
-            "run": "look at runs, cancel and retry them",
+            "run": "submit, look at, explain, cancel and retry runs",
             "dead": "runs that have failed for good: look, replay, discard",
             "operation": "how far back-fills and replays are",
             "schedule": "when something would fire",

@@ -42,6 +42,7 @@ EXAMPLES: Final[Mapping[str, str]] = MappingProxyType(
         "job occurrences": "foliot job occurrences job_06w3dp5wc0400 --status missed",
         "job versions": "foliot job versions job_06w3dp5wc0400",
         "job explain": "foliot job explain job_06w3dp5wc0400",
+        "run submit": "foliot run submit send_receipt --payload '{\"order\": 17}' --wait",
         "run list": "foliot run list --status failed --limit 10",
         "run get": "foliot run get run_06w3dpprm0800",
         "run graph": "foliot run graph run_06w3dpprm0800",

@@ -45,7 +45,7 @@ def _greeting(settings: Settings, url: str) -> str:
     return f"""
 Foliot is up.
   API     {url}/v1   (reference: {url}/docs)
-  key     in {client_file(settings.home)}, where `foliot` and the SDK find it
+  key     in {_near(client_file(settings.home))}, where `foliot` and the SDK find it
   calls   HTTP handlers may call: {egress_of(settings)}   (FOLIOT_HTTP_ALLOW, FOLIOT_HTTP_DENY)
   try     {foliot} job create hello {url}/health --every PT10S
           {foliot} run list
@@ -61,6 +61,9 @@ def _program() -> str:
     found = shutil.which("foliot")
     if found and Path(found).resolve() == called.resolve():
         return "foliot"
-    with suppress(ValueError):
-        return shlex.quote(str(called.absolute().relative_to(Path.cwd())))
-    return shlex.quote(str(called))
+    return shlex.quote(str(_near(called.absolute())))
+
+
+def _near(path: Path) -> Path:
+    """As it is called from here, if it is below."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -12,7 +12,7 @@ from foliot.cli.operations import backfill
 from foliot.cli.output import Column, as_json, confirm, instant, record, say, table, wants_json
 from foliot.cli.past import versions
 from foliot.cli.schedules import show
-from foliot.domain.errors import FoliotError
+from foliot.cli.starting import tell, waiting
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
@@ -59,7 +59,7 @@ def create(name: str, handler: str, arguments: tuple[str, ...], json: bool, **va
 
 
 @job.command("list")
-@click.option("--status", help="pending, running, completed, failed, cancelled or paused.")
+@click.option("--status", help="pending, running, completed, failed, cancelled, paused or blocked.")
 @click.option("--name", help="Only jobs of exactly this name.")
 @click.option("--label", metavar="NAME=VALUE", help="Only jobs with this label.")
 @click.option(
@@ -115,29 +115,12 @@ def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: t
 @job_argument
 @click.option("--payload", help="JSON instead of the job's own payload.")
 @click.option("--priority", help="Instead of the job's own.")
-@click.option("--wait", is_flag=True, help="Wait for the run's end; exit 1 unless it completed.")
-@click.option("--timeout", type=float, default=300, show_default=True, metavar="SECONDS", help="Of the wait.")
+@waiting
 @wants_json
 def run(job_id: str, payload: str | None, priority: str | None, wait: bool, timeout: float, json: bool) -> None:
     """Run a job now, besides its schedule."""
     started = Foliot().run_job(job_id, **given({"payload": payload, "priority": priority}))
-    if wait:
-        try:
-            started.wait(timeout, check=False)
-        except TimeoutError as error:
-            raise FoliotError(str(error), f"look again with: foliot run get {started.id}") from None
-        except KeyboardInterrupt:
-            hint = f"look again with: foliot run get {started.id}, or foliot run cancel {started.id}"
-            raise FoliotError(f"no longer waiting; {started.id} goes on", hint) from None
-    if json:
-        as_json(started.values)
-    else:
-        say(f"{started.id} {started.status}" + ("" if wait else f"; watch it with: foliot run get {started.id}"))
-        told = {"error": started.values.get("errorMessage"), "result": started.values.get("result")} if wait else {}
-        if said := {name: value for name, value in told.items() if value is not None}:
-            record(said)
-    if wait and started.status != "completed":
-        raise click.exceptions.Exit(1)
+    tell(started, wait=wait, timeout=timeout, json=json)
 
 
 @job.command("pause")

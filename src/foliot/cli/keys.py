@@ -1,5 +1,6 @@
 """`foliot key …`: who may call, with what, and until when."""
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -28,12 +29,13 @@ _COLUMNS = (
 
 
 def through(settings: Settings, remotely: Callable[[Foliot], Any], here: Callable[[Database], Awaitable[Any]]) -> Any:
-    """Do it in the database or, where none is known but FOLIOT_URL and FOLIOT_KEY are, over the API; its answer."""
-    from foliot.cli.reaching import Reach, gateway_of
+    """Do it in the database, or over the API; its answer.
 
-    access = gateway_of(settings, Reach())
-    if access is not None:
-        return remotely(Foliot(access.url, access.key))
+    Whoever names a key means what that key may do: FOLIOT_DATABASE_URL alone comes before FOLIOT_KEY, and the database
+    of a local `foliot up` after it.
+    """
+    if settings.database_url is None and os.environ.get("FOLIOT_KEY"):
+        return remotely(Foliot())
     found: list[Any] = []
 
     async def deed(database: Database) -> None:

@@ -38,6 +38,9 @@ COMMANDS: Final = {
     "completion": "foliot.cli.completion:completion",
 }
 
+WORDS: Final = "foliot.words"
+"""Where the context keeps what was typed after `foliot`."""
+
 
 class _Lazy(click.Group):
     """Imports a command when it is asked for: `foliot job list` need not load a web server."""
@@ -52,13 +55,22 @@ class _Lazy(click.Group):
         found: click.Command = getattr(importlib.import_module(module), name)
         return with_examples(cmd_name, found)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        ctx.meta[WORDS] = tuple(args)
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # click looks for the nearest among those that are loaded
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except FoliotError as error:
-            from foliot.cli.failing import Failed
+            from foliot.cli.failing import Failed, typed
 
-            raise Failed(error) from None
+            raise Failed(error, typed(self, ctx, ctx.meta.get(WORDS, ()))) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
             raise  # click says it, and knows what a closed pipe is
         except Exception as error:

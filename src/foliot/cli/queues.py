@@ -62,7 +62,7 @@ def resume(name: str, json: bool) -> None:
     if json:
         as_json(resumed.values)
     else:
-        say(f"{name} goes on: {resumed.ready:,} ready, {resumed.workers} workers")
+        say(f"{name} goes on: {resumed.ready:,} ready, {resumed.workers} worker{'' if resumed.workers == 1 else 's'}")
 
 
 def _shown(values: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from foliot.cli.compose import CannotStart, dsn_of, master_of, open_database, open_vault
+from foliot.cli.compose import dsn_of, master_of, open_database, open_vault
 from foliot.cli.failing import NoDatabase
 from foliot.kit.settings import Access, Settings
 from foliot.sdk import protocol
@@ -80,4 +80,4 @@ def _dsn(settings: Settings) -> str:
             "set FOLIOT_DATABASE_URL, or FOLIOT_URL and FOLIOT_KEY to work through the gateway, "
             "or start `foliot up` in this folder"
         )
-        raise CannotStart(error.message, hint) from None
+        raise NoDatabase(error.message, hint) from None

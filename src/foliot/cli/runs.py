@@ -9,12 +9,13 @@ from foliot.cli.graphs import graph
 from foliot.cli.naming import JOB, run_argument
 from foliot.cli.output import Column, as_json, instant, record, say, table, wants_json
 from foliot.cli.past import transitions
+from foliot.cli.starting import submit
 from foliot.sdk.client import Foliot
 
 _COLUMNS = (
     Column("runId", "RUN"),
     Column("handler", "HANDLER", shrinks=True),
-    Column("status", "STATUS"),
+    Column("standing", "STATUS"),
     Column("attempts", "TRIES"),
     Column("scheduledAt", "SCHEDULED (UTC)"),
     Column("finishedAt", "FINISHED (UTC)", optional=True),
@@ -36,6 +37,7 @@ def run() -> None:
     """Single executions, of jobs and ad hoc."""
 
 
+run.add_command(submit)
 run.add_command(graph)
 run.add_command(transitions)
 run.add_command(explain_run)
@@ -58,9 +60,15 @@ def list_runs(json: bool, **query: Any) -> None:
         as_json(rows)
         return
     filtered = any(value is not None for name, value in query.items() if name != "limit")
-    table(rows, _COLUMNS, empty="no such runs" if filtered else "no runs yet")
+    shown = [{**row, "standing": _standing(row)} for row in rows]
+    table(shown, _COLUMNS, empty="no such runs" if filtered else "no runs yet")
     if found.next_cursor:
         say(f"… the newest {len(rows)}; --limit shows up to 500")
+
+
+def _standing(row: dict[str, Any]) -> str:
+    """What is pending waits for its time, for a worker or for something else: that is worth a word of its own."""
+    return str(row["state"] if row["status"] == "pending" else row["status"])
 
 
 @run.command("get")

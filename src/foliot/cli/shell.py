@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 import uvloop
 
+from foliot.cli.failing import code_of
 from foliot.domain.errors import FoliotError
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import serve_metrics, start_logging
@@ -36,7 +37,7 @@ class Drained(Stopped):
 
 
 def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = False) -> None:
-    """Run `main` until it returns; SIGTERM and Ctrl-C set its `stop`. Exits with 1 if it fails, having said why.
+    """Run `main` until it returns; SIGTERM and Ctrl-C set its `stop`. Whoever fails says why, and exits so.
 
     With `metrics` the process shows its own, on the port that the settings name.
     """
@@ -75,8 +76,8 @@ def run_process(name: str, settings: Settings, main: Main, *, metrics: bool = Fa
     except Exception as error:
         if (said := _said_on_purpose(error)) is not None:
             log.error(str(said))  # noqa: TRY400 - it says all
-        else:
-            log.exception("ended by an error that nobody expected")
+            sys.exit(code_of(said))
+        log.exception("ended by an error that nobody expected")
         sys.exit(1)
 
 

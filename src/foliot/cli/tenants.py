@@ -6,7 +6,6 @@ import click
 
 from foliot.cli.keys import may_serve, show_new, through
 from foliot.cli.naming import TENANT
-from foliot.cli.operate import with_database
 from foliot.cli.output import Column, as_json, say, table, wants_json
 from foliot.domain.access import AT_THE_DATABASE, NewKey, Role
 from foliot.domain.limits import HIGHEST
@@ -91,16 +90,21 @@ def weigh_tenant(settings: Settings, name: str, weight: int | None, json: bool) 
     """
     from foliot.services.tenants import Tenants
 
-    async def weigh(database: Database) -> None:
+    async def here(database: Database) -> Any:
         tenants = Tenants(database)
         found = await (tenants.weight(name) if weight is None else tenants.set_weight(name, weight))
-        if json:
-            as_json({"tenant": name, "weight": found.weight, "moving": found.is_moving})
-        else:
-            moving = "; what is queued is being moved" if found.is_moving else ""
-            say(f"tenant {name} weighs {found.weight}{moving}")
+        return {"tenant": name, "weight": found.weight, "moving": found.is_moving}
 
-    with_database(settings, weigh)
+    def remotely(client: Foliot) -> dict[str, Any]:
+        found = client.get_tenant(name) if weight is None else client.change_tenant(name, weight=weight)
+        return {"tenant": name, "weight": found.weight}
+
+    found = through(settings, remotely, here)
+    if json:
+        as_json(found)
+    else:
+        moving = "; what is queued is being moved" if found.get("moving") else ""
+        say(f"tenant {name} weighs {found['weight']}{moving}")
 
 
 @tenant.command("limit")
@@ -114,19 +118,24 @@ def limit_tenant(settings: Settings, name: str, limit: int | None, off: bool, js
 
     Whoever waits goes by the new limit at once. Runs that were ready or running before there was one are not counted.
     """
-    from foliot.services.tenants import Tenants
+    from foliot.services.tenants import Tenants, view
 
     if off and limit is not None:
         raise click.UsageError("either LIMIT or --off")
 
-    async def show(database: Database) -> None:
+    async def here(database: Database) -> Any:
         tenants = Tenants(database)
-        found = await (tenants.set_limit(name, limit) if off or limit else tenants.read(name))
-        if json:
-            as_json({"tenant": name, "limit": found.concurrency, "going": found.going, "waiting": found.waiting})
-        elif found.concurrency is None:
-            say(f"tenant {name} has no limit")
-        else:
-            say(f"tenant {name}: at most {found.concurrency:,} at once; {found.going:,} go, {found.waiting:,} wait")
+        return view(await (tenants.set_limit(name, limit) if off or limit else tenants.read(name)))
 
-    with_database(settings, show)
+    def remotely(client: Foliot) -> dict[str, Any]:
+        changed = client.limit_tenant(name, concurrency=limit) if off or limit else client.get_tenant(name)
+        return changed.values
+
+    found = through(settings, remotely, here)
+    most, going, waiting = found["limits"]["concurrency"], found["going"], found["waiting"]
+    if json:
+        as_json({"tenant": name, "limit": most, "going": going, "waiting": waiting})
+    elif most is None:
+        say(f"tenant {name} has no limit")
+    else:
+        say(f"tenant {name}: at most {most:,} at once; {going:,} go, {waiting:,} wait")

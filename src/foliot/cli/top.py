@@ -113,16 +113,20 @@ def _heading(sight: Sight) -> Iterator[str]:
         )
     yield counts
     parts = [
-        _alarm(sight["schedulers"], "schedulers", is_bad=sight["schedulers"] == 0),
-        _alarm(sight["liveWorkers"], "workers", is_bad=sight["liveWorkers"] == 0),
-        _alarm(sight["overdueSchedules"], "schedules overdue", is_bad=bool(sight["overdueSchedules"])),
-        _alarm(sight["deadLetters"], "dead letters", is_bad=bool(sight["deadLetters"])),
+        _alarm(sight["schedulers"], "scheduler", "schedulers", is_bad=sight["schedulers"] == 0),
+        _alarm(sight["liveWorkers"], "worker", "workers", is_bad=sight["liveWorkers"] == 0),
+        _alarm(
+            sight["overdueSchedules"], "schedule overdue", "schedules overdue", is_bad=bool(sight["overdueSchedules"])
+        ),
+        _alarm(sight["deadLetters"], "dead letter", "dead letters", is_bad=bool(sight["deadLetters"])),
     ]
     yield ", ".join(filter(None, parts))
 
 
-def _alarm(value: float | None, what: str, *, is_bad: bool) -> str:
-    return "" if value is None else click.style(f"{value:,.0f} {what}", fg="red" if is_bad else None)
+def _alarm(value: float | None, one: str, many: str, *, is_bad: bool) -> str:
+    if value is None:
+        return ""
+    return click.style(f"{value:,.0f} {one if value == 1 else many}", fg="red" if is_bad else None)
 
 
 def _queue(values: dict[str, Any]) -> dict[str, Any]:

@@ -127,8 +127,8 @@ async def _prepare(settings: Settings, dsn: str, listener: socket.socket, stop: 
         database = await Database.open(dsn, size=2)
         try:
             await Health(database).check_server()  # before anything is written to it
-            for name in await migrate(dsn, contract=settings.database_url is None):
-                log.info("applied", migration=name)
+            if applied := await migrate(dsn, contract=settings.database_url is None):
+                log.info("brought the schema to this release", migrations=len(applied), last=applied[-1])
             await introduce(settings.home, url_of(listener), Tenants(database))
         finally:
             await database.close()

@@ -16,6 +16,7 @@ _ISO: Final = re.compile(
 )
 _CALENDAR: Final = re.compile(r"P[^T]*[YM].*")
 _EXAMPLE: Final = 'write "PT90S", "PT1H30M", "P1D", "P2W", or a number of seconds'
+_COLLOQUIAL: Final = re.compile(r"(\d{1,18}) ?([SMHDW])(?:(?:EC|IN|R|OUR|AY|EEK|ECOND|INUTE)S?)?", re.ASCII)
 _UNITS: Final = (("P", timedelta(days=1), "D"), ("PT", timedelta(hours=1), "H"), ("PT", timedelta(minutes=1), "M"))
 
 
@@ -60,7 +61,14 @@ def _parse_text(text: str, field: str) -> timedelta:
             f"months and years have no fixed length: {text[:40]!r}",
             "minutes come after a T, as in PT15M; for calendar steps use days, weeks or cronExpression",
         )
-    raise InvalidField(field, f"not a duration: {text[:40]!r}", _EXAMPLE)
+    raise InvalidField(field, f"not a duration: {text[:40]!r}", _meant(upper) or _EXAMPLE)
+
+
+def _meant(text: str) -> str:
+    """What `5m` and `90 seconds` are in ISO 8601."""
+    if (match := _COLLOQUIAL.fullmatch(text)) is None:
+        return ""
+    return f"did you mean {'P' if match[2] in 'DW' else 'PT'}{match[1]}{match[2]}?"
 
 
 def _parse_number(seconds: float, field: str) -> timedelta:

@@ -1,5 +1,7 @@
 """What can go wrong in a way the caller can mend."""
 
+from collections.abc import Iterable
+
 
 class FoliotError(Exception):
     """Root of everything Foliot raises on purpose; `hint` says what to do next. The edge translates each leaf once."""
@@ -95,6 +97,11 @@ class Swamped(Unavailable):
 
 class QuotaExceeded(FoliotError):  # noqa: N818 - as InvalidField
     """The caller may not have more of this: waiting will not help, giving some up will, or somebody who allows more."""
+
+
+def one_of(words: Iterable[str]) -> str:
+    """The hint that names what would be right: `one of dead, draining, live`."""
+    return "one of " + ", ".join(sorted(map(str, words)))
 
 
 class FenceLost(FoliotError):  # noqa: N818 - as InvalidField

@@ -11,6 +11,7 @@ LONGEST_URL: Final = 2_048
 _NUMERIC_LABEL: Final = re.compile(r"\d+|0[xX][0-9a-fA-F]*")
 _HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}))*\.?")
 _BRACKETED: Final = re.compile(r"\[[^\[\]]*\](:[0-9]*)?")
+_EXAMPLE: Final = "write it like https://example.com/path"
 
 
 def check_url(url: str, field: str = "handler") -> str:
@@ -20,16 +21,18 @@ def check_url(url: str, field: str = "handler") -> str:
     accept them, so a guard that compares text would be walked around.
     """
     if len(url) > LONGEST_URL:
-        raise InvalidField(field, f"the address is longer than {LONGEST_URL} characters")
+        raise InvalidField(
+            field, f"the address is longer than {LONGEST_URL} characters", "put what varies into the payload"
+        )
     if any(character.isspace() or ord(character) < 33 or character in "\\\x7f" for character in url):
         raise InvalidField(field, "the address contains white space or control characters", "percent-encode them")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidField(field, f"not a web address: {error}", "write it like https://example.com/path") from None
+        raise InvalidField(field, f"not a web address: {error}", _EXAMPLE) from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise InvalidField(field, "only http:// and https:// addresses with a host can be called")
+        raise InvalidField(field, "only http:// and https:// addresses with a host can be called", _EXAMPLE)
     if parts.username is not None or parts.password is not None:
         raise InvalidField(field, "the address contains credentials", "send them as a header instead")
     if port == 0:

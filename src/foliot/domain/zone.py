@@ -83,5 +83,5 @@ def _nearest(name: str) -> str:
         if exact := folded.get(name.casefold()):
             return f"names are case-sensitive: write {exact}"
         if close := difflib.get_close_matches(name.casefold(), folded, n=3):
-            return "did you mean " + " or ".join(folded[match] for match in close)
+            return f"did you mean {' or '.join(folded[match] for match in close)}?"
     return "use an IANA name such as Europe/Berlin, America/New_York or UTC"

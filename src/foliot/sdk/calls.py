@@ -20,7 +20,7 @@ Rate = dict[str, Any] | tuple[float, int] | None
 
 
 def submit(
-    handler: Handler, payload: Any, delay: Delay, at: datetime | None, key: str | None, policy: Mapping[str, Any]
+    handler: Handler, payload: Any, delay: Delay, at: Moment | None, key: str | None, policy: Mapping[str, Any]
 ) -> Request:
     body = _body({"handler": handler, "payload": payload, **_start(delay, at), **_limited(policy)})
     return Request("POST", path("runs"), body, key)
@@ -51,7 +51,7 @@ def delete_job(job: str, version: int | None, *, purge: bool) -> Request:
     return Request("DELETE", path("jobs", job, purge="true" if purge else None), version=version)
 
 
-def run_job(job: str, delay: Delay, at: datetime | None, key: str | None, fields: Mapping[str, Any]) -> Request:
+def run_job(job: str, delay: Delay, at: Moment | None, key: str | None, fields: Mapping[str, Any]) -> Request:
     """A payload of None is sent: the run gets null instead of the job's own payload."""
     start = {name: value for name, value in _start(delay, at).items() if value is not None}
     body = _encode({camel(name): value for name, value in {**start, **fields}.items()})
@@ -247,11 +247,9 @@ def _instant(name: str, moment: Moment) -> str:
     return rfc3339(moment)
 
 
-def _start(delay: Delay, at: datetime | None) -> dict[str, Any]:
+def _start(delay: Delay, at: Moment | None) -> dict[str, Any]:
     """When a run shall start, as the wire wants it."""
-    if at is not None and at.tzinfo is None:
-        raise InvalidField("at", "has no offset from UTC", "use datetime.now(timezone.utc) or a ZoneInfo")
     return {
         "delay": format_duration(delay) if isinstance(delay, timedelta) else delay,
-        "run_at": None if at is None else rfc3339(at),
+        "run_at": None if at is None else _instant("at", at),
     }

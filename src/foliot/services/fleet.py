@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
-from foliot.domain.errors import Conflict, InvalidField, NotFound
+from foliot.domain.errors import Conflict, InvalidField, NotFound, one_of
 from foliot.domain.ids import decode, encode
 from foliot.kit.signals import FLEET, READY
 from foliot.store import roster
@@ -31,7 +31,7 @@ class Fleet:
     async def workers(self, *, state: str | None, limit: int, cursor: str | None) -> Page[WorkerView]:
         """Newest first; dead ones for a day."""
         if state is not None and state not in STATES:
-            raise InvalidField("state", f"no worker is {state[:40]!r}", f"one of {sorted(STATES)}")
+            raise InvalidField("state", f"no worker is {state[:40]!r}", one_of(STATES))
         before = None if cursor is None else _read_cursor(cursor)
         number = None if state is None else STATES[state]
         rows = await roster.list_workers(self._database, state=number, before=before, limit=limit + 1)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from foliot.domain.access import Authority, NewKey, Role, check_may_give
-from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound
+from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound, one_of
 from foliot.kit.tokens import Token, new_token
 from foliot.store import keys, tenants
 from foliot.store.audit import note
@@ -58,7 +58,7 @@ class Keys:
     ) -> Page[KeyView]:
         """Newest first: of one's own tenant, or of the one that an operator names."""
         if status is not None and status not in STATUSES:
-            raise InvalidField("status", f"no key is {status[:40]!r}", f"one of {', '.join(STATUSES)}")
+            raise InvalidField("status", f"no key is {status[:40]!r}", one_of(STATUSES))
         before = None if cursor is None else _read_cursor(cursor)
         number = await self._tenant(authority, tenant) or None  # who is of no tenant sees those of all
         rows = await keys.list_keys(

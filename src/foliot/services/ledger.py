@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from foliot.domain.calendar import LOOKOUT, Calendar
-from foliot.domain.errors import InvalidField, NotFound
+from foliot.domain.errors import InvalidField, NotFound, one_of
 from foliot.domain.ids import HIGHEST, encode, first_id_at
 from foliot.domain.jitter import LONGEST as LONGEST_JITTER
 from foliot.domain.misfire import GRACE
@@ -181,7 +181,7 @@ def _fate(word: str | None) -> Fate | None:
     try:
         return Fate(word)
     except ValueError:
-        raise InvalidField("status", f"no occurrence has the status {word[:40]!r}", f"one of {sorted(Fate)}") from None
+        raise InvalidField("status", f"no occurrence has the status {word[:40]!r}", one_of(Fate)) from None
 
 
 def _instant(text: str) -> datetime:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import InvalidField, one_of
 from foliot.domain.secret import SecretRef, Text, check_name
 from foliot.domain.spec import FUNCTION_NAME, CommandHandler, ContainerHandler, FunctionHandler, Handler, HttpHandler
 from foliot.domain.target import check_url
@@ -46,7 +46,7 @@ def handler_of(handler: Given) -> Handler:
             if url is None:
                 raise InvalidField("handler.url", "is missing", "which address shall be called?")
             if method.upper() not in _METHODS:
-                raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", f"one of {sorted(_METHODS)}")
+                raise InvalidField("handler.method", f"{method[:20]!r} cannot be used", one_of(_METHODS))
             _check_headers(headers)
             return HttpHandler(url=check_url(url, "handler.url"), method=method.upper(), headers=headers)
         case CommandHandler():
@@ -57,8 +57,8 @@ def handler_of(handler: Given) -> Handler:
 
 def _function(name: str) -> FunctionHandler:
     if not FUNCTION_NAME.fullmatch(name):
-        hint = "a function's name (letters, digits, '.', '_', '-') or an http(s) address"
-        raise InvalidField("handler", f"{name[:40]!r} is neither", hint)
+        hint = "a function's name has letters, digits, '.', '_' and '-'; an address begins with https:// or http://"
+        raise InvalidField("handler", f"{name[:40]!r} is neither a function's name nor an address", hint)
     return FunctionHandler(name)
 
 

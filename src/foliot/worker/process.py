@@ -24,6 +24,7 @@ from foliot.store.recovery import persist, trouble
 from foliot.worker.claimer import Claimer
 from foliot.worker.desk import WorkerDesk
 from foliot.worker.executor import Executors
+from foliot.worker.failures import Failures
 from foliot.worker.port import Carrier
 from foliot.worker.rest import LONGEST, Rest
 from foliot.worker.runner import Runner
@@ -86,7 +87,7 @@ class WorkerProcess:
         self._options = options
         self._chance = chance or fair()
         self._clock = clock
-        self._settler = Settler(carrier, self._say_lost)
+        self._settler = Settler(carrier, self._say_lost, Failures(clock).tell)
         self._wall = wall
         self._desk = desk or WorkerDesk(clock, wall)
         underway = self._desk.underway

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from datetime import timedelta
 from operator import attrgetter
 from typing import Final
@@ -28,6 +28,7 @@ FORGET_EVERY: Final = 0.2
 """Seconds between two removals of claims that are over, as long as outcomes wait, which come first."""
 _LONGEST_DELAY: Final = timedelta(days=30)
 
+_FAILED: Final = frozenset({Ending.FAILED, Ending.TIMED_OUT, Ending.UNKNOWN})
 _ENDING: Final = attrgetter("outcome.ending")
 _FENCE: Final = attrgetter("run.fence")
 
@@ -39,9 +40,16 @@ class Settler:
     with other words; if its rows are locked, it is set aside and tried again now and then.
     """
 
-    def __init__(self, carrier: Carrier, lost: Callable[[list[Settlement]], None]) -> None:
+    def __init__(
+        self,
+        carrier: Carrier,
+        lost: Callable[[list[Settlement]], None],
+        failed: Callable[[Sequence[Settlement]], None] = lambda _: None,
+    ) -> None:
+        """`lost` hears of outcomes that were not taken, `failed` of attempts that went wrong."""
         self._carrier = carrier
         self._lost = lost
+        self._failed = failed
         self._ended: list[Settlement] = []
         self._aside: list[Settlement] = []
         self._try_again = float("-inf")
@@ -166,8 +174,11 @@ class Settler:
 
     def _count(self, batch: list[Settlement]) -> None:
         self.settled += len(batch)
-        for ending, count in Counter(map(_ENDING, batch)).items():
+        endings = Counter(map(_ENDING, batch))
+        for ending, count in endings.items():
             telemetry.ATTEMPTS.labels(ending.word).inc(count)
+        if not _FAILED.isdisjoint(endings):
+            self._failed([each for each in batch if each.outcome.ending in _FAILED])
         for fence, count in Counter(map(_FENCE, batch)).items():
             self._left[fence] -= count
             if not self._left[fence]:

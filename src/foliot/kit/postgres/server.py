@@ -61,7 +61,7 @@ class PostgresServer:
             ) from error
         socket = self._socket or (file.socket if file else None)
         if socket is None:
-            raise PostgresError(f"No database runs in {self._home}: start it (foliot up).")
+            raise PostgresError(f"no database runs in {self._home}")
         return dsn(socket, read_password(self._home))
 
     @property

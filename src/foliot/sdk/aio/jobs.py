@@ -1,7 +1,6 @@
 """Jobs: made, changed, run, and what became of their fire times."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Unpack
 
 from foliot.sdk import calls
@@ -9,7 +8,7 @@ from foliot.sdk.aio.connection import AsyncConnection
 from foliot.sdk.aio.lasting import AsyncRun
 from foliot.sdk.aio.pages import AsyncItems
 from foliot.sdk.calls import Delay
-from foliot.sdk.fields import Handler, JobChanges, JobFields, NewJob
+from foliot.sdk.fields import Handler, JobChanges, JobFields, Moment, NewJob
 from foliot.sdk.records import Fires, Job, Record
 
 
@@ -69,7 +68,7 @@ class AsyncJobCalls(AsyncConnection):
         job: str,
         *,
         delay: Delay = None,
-        at: datetime | None = None,
+        at: Moment | None = None,
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> AsyncRun:

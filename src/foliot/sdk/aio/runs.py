@@ -1,6 +1,5 @@
 """Runs: handed in, looked at, waited for, stopped."""
 
-from datetime import datetime
 from typing import Any, Unpack
 
 from foliot.sdk import calls, transaction
@@ -8,7 +7,7 @@ from foliot.sdk.aio.connection import AsyncConnection
 from foliot.sdk.aio.lasting import AsyncRun
 from foliot.sdk.aio.pages import AsyncItems
 from foliot.sdk.calls import Delay
-from foliot.sdk.fields import Handler, Policy
+from foliot.sdk.fields import Handler, Moment, Policy
 from foliot.sdk.records import Record
 
 
@@ -19,7 +18,7 @@ class AsyncRunCalls(AsyncConnection):
         payload: Any = None,
         *,
         delay: Delay = None,
-        at: datetime | None = None,
+        at: Moment | None = None,
         idempotency_key: str | None = None,
         connection: Any = None,
         **policy: Unpack[Policy],

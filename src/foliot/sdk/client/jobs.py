@@ -2,7 +2,6 @@
 """Jobs: made, changed, run, and what became of their fire times."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Unpack
 
 from foliot.sdk import calls
@@ -10,7 +9,7 @@ from foliot.sdk.calls import Delay
 from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.lasting import Run
 from foliot.sdk.client.pages import Items
-from foliot.sdk.fields import Handler, JobChanges, JobFields, NewJob
+from foliot.sdk.fields import Handler, JobChanges, JobFields, Moment, NewJob
 from foliot.sdk.records import Fires, Job, Record
 
 
@@ -70,7 +69,7 @@ class JobCalls(Connection):
         job: str,
         *,
         delay: Delay = None,
-        at: datetime | None = None,
+        at: Moment | None = None,
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> Run:

@@ -1,7 +1,6 @@
 # Written by `make sdk` from sdk/aio/runs.py: change that.
 """Runs: handed in, looked at, waited for, stopped."""
 
-from datetime import datetime
 from typing import Any, Unpack
 
 from foliot.sdk import calls, transaction
@@ -9,7 +8,7 @@ from foliot.sdk.calls import Delay
 from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.lasting import Run
 from foliot.sdk.client.pages import Items
-from foliot.sdk.fields import Handler, Policy
+from foliot.sdk.fields import Handler, Moment, Policy
 from foliot.sdk.records import Record
 
 
@@ -20,7 +19,7 @@ class RunCalls(Connection):
         payload: Any = None,
         *,
         delay: Delay = None,
-        at: datetime | None = None,
+        at: Moment | None = None,
         idempotency_key: str | None = None,
         connection: Any = None,
         **policy: Unpack[Policy],

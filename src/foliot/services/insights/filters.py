@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import InvalidField, one_of
 from foliot.domain.ids import HIGHEST
 from foliot.domain.job import Kind
 from foliot.domain.states import State, Status, states_of
@@ -10,11 +10,13 @@ from foliot.wire.pages import id_below, strange_cursor
 
 _KINDS: Final = {kind.word: kind for kind in Kind}
 _JOB_STATUSES: Final = frozenset(Status) - {Status.SKIPPED, Status.MISSED}
+_WORDS: Final = frozenset({*Status, *(state.word for state in State)}) - {Status.PAUSED}
+"""Of runs: coarse and fine."""
 
 
 def job_status(status: str | None) -> str | None:
     if status is not None and status not in _JOB_STATUSES:
-        raise InvalidField("status", f"no job has the status {status[:40]!r}", f"one of {sorted(_JOB_STATUSES)}")
+        raise InvalidField("status", f"no job has the status {status[:40]!r}", one_of(_JOB_STATUSES))
     return status
 
 
@@ -22,7 +24,7 @@ def kind_of(schedule_type: str | None) -> Kind | None:
     if schedule_type is None:
         return None
     if schedule_type not in _KINDS:
-        raise InvalidField("scheduleType", f"{schedule_type[:40]!r} is none", f"one of {sorted(_KINDS)}")
+        raise InvalidField("scheduleType", f"{schedule_type[:40]!r} is none", one_of(_KINDS))
     return _KINDS[schedule_type]
 
 
@@ -41,9 +43,7 @@ def states_asked(status: str | None, state: str | None) -> list[int] | None:
         if word is not None:
             found = states_of(word)
             if not found:
-                raise InvalidField(
-                    field, f"no run has the {field} {word[:40]!r}", "pending, running, completed, failed, …"
-                )
+                raise InvalidField(field, f"no run has the {field} {word[:40]!r}", one_of(_WORDS))
             chosen = found if chosen is None else chosen & found
     return None if chosen is None else sorted(chosen)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from foliot.domain import backfill
 from foliot.domain.backfill import Backfill, Choice, Reprocess
-from foliot.domain.errors import Conflict, InvalidField, NotFound
+from foliot.domain.errors import Conflict, InvalidField, NotFound, one_of
 from foliot.domain.ids import encode
 from foliot.domain.job import LONGEST_NAME, Gate
 from foliot.domain.letters import Sweep
@@ -94,7 +94,7 @@ class Operations:
         self, tenant: int, *, status: str | None, job: int | None, limit: int, cursor: str | None
     ) -> Page[OperationView]:
         if status is not None and status not in STATUSES:
-            raise InvalidField("status", f"no operation has the status {status[:40]!r}", f"one of {sorted(STATUSES)}")
+            raise InvalidField("status", f"no operation has the status {status[:40]!r}", one_of(STATUSES))
         state = None if status is None else STATUSES[status]
         rows = await store.list_operations(
             self._database, tenant, below=id_below(cursor), state=state, job=job, limit=limit + 1
