@@ -18,13 +18,14 @@ SELECT coalesce(tenant.name, '') AS whose, position, hash
 _UNSEALED: Final = "SELECT EXISTS (SELECT FROM foliot.audit WHERE position IS NULL)"
 _TABLES: Final = """
 SELECT c.oid::regclass::text AS name,
-       EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant' AND NOT a.attisdropped) AS own
+       EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant') AS own
   FROM pg_class c WHERE c.relnamespace = 'foliot'::regnamespace AND c.relkind = 'r' ORDER BY 1
 """
 _CANDIDATES: Final = "SELECT count(*) FROM {} AS t WHERE (t::text LIKE $1 OR t::text LIKE $2)"
 _OF_TENANT: Final = " AND t.tenant::text = (SELECT id::text FROM foliot.tenant WHERE name = '{}')"
 _SEALED: Final = """
-SELECT count(*) FROM (SELECT tenant, payload FROM foliot.job UNION ALL SELECT tenant, payload FROM foliot.dead_letter) AS t
+SELECT count(*)
+  FROM (SELECT tenant, payload FROM foliot.job UNION ALL SELECT tenant, payload FROM foliot.dead_letter) AS t
   JOIN foliot.tenant ON tenant.id = t.tenant AND tenant.name = $1
  WHERE substring(t.payload FROM 1 FOR 2) = '\\x0001'
 """

@@ -24,11 +24,10 @@ def trails_of(operations: Iterable[Operation]) -> dict[str, Trail]:
 
 def chain(trail: Trail) -> None:
     """Give every entry its place, in the order in which they stand."""
-    trail.hash = NOTHING
-    for trail.position, entry in enumerate(trail.entries, 1):
-        trail.hash = link(trail.hash, entry)
+    trail.position, trail.hash = 0, NOTHING
+    for entry in trail.entries:
+        trail.position, trail.hash = trail.position + 1, link(trail.hash, entry)
         entry |= {"position": trail.position, "hash": trail.hash}
-    trail.position = len(trail.entries)
 
 
 def _entry(number: int, each: Operation, outcome: str) -> dict[str, Any]:
