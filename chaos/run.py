@@ -29,7 +29,7 @@ PATIENCE: Final = 180.0
 RATE: Final = 700.0
 """Runs a second that the clients hand in: what two cores carry beside everything else."""
 WEIGH_EVERY: Final = 20.0
-ROTATE_EVERY: Final = 30.0
+ROTATE_EVERY: Final = 45.0
 MOST: Final = 3_000_000
 """Runs of a whole campaign: enough to bound the rate of violations at one in a million, and still checked in memory."""
 

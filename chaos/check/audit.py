@@ -36,13 +36,13 @@ def audit_wrong(case: Case) -> Iterator[Finding]:
     if not trails:
         return  # it was not read
     for tenant, trail in trails.items():
-        yield from _broken(tenant, trail)
+        yield from broken(tenant, trail)
     done = [each for trail in trails.values() for each in trail.entries if each["outcome"] == "done"]
     yield from _untold(case, done)
     yield from _invented(case, done)
 
 
-def _broken(tenant: str, trail: Trail) -> Iterator[Finding]:
+def broken(tenant: str, trail: Trail) -> Iterator[Finding]:
     """Everything has its place, follows from what stands before it, and the head of the chain is its last entry."""
     sealed = sorted((each for each in trail.entries if each["position"] is not None), key=lambda each: each["position"])
     if waiting := len(trail.entries) - len(sealed):
