@@ -17,7 +17,7 @@ SELECT coalesce(tenant.name, '') AS whose, position, hash
 """
 _UNSEALED: Final = "SELECT EXISTS (SELECT FROM foliot.audit WHERE position IS NULL)"
 _TABLES: Final = """
-SELECT c.oid::regclass::text AS name,
+SELECT format('foliot.%I', c.relname) AS name,
        EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant') AS own
   FROM pg_class c WHERE c.relnamespace = 'foliot'::regnamespace AND c.relkind = 'r' ORDER BY 1
 """

@@ -77,12 +77,13 @@ def _too_fast(case: Case, key: str, calls: list[Operation], pace: dict[str, Any]
         within = sorted(
             (each for each in calls if each.invoked >= begin and each.completed <= end), key=lambda c: c.invoked
         )
-        for first in range(len(within)):
-            for last in range(first, len(within)):
-                lasted = within[last].completed - within[first].invoked
-                if last - first + 1 > PROCESSES * (burst + rate * UNTOLD) + rate * lasted:
-                    message = f"{key} handed in {last - first + 1} runs in {lasted:.1f} s, and may {rate:g} a second"
-                    yield Finding(check="S26", rule="pace", message=message, at=within[last].completed)
+        for position, first in enumerate(within):
+            until = first.completed
+            for count, each in enumerate(within[position:], 1):
+                until = max(until, each.completed)
+                if count > PROCESSES * (burst + rate * UNTOLD) + rate * (until - first.invoked):
+                    message = f"{key} handed in {count} runs in {until - first.invoked:.1f} s, at {rate:g} a second"
+                    yield Finding(check="S26", rule="pace", message=message, at=until)
                     return
 
 
