@@ -5,7 +5,7 @@ from typing import Final
 from chaos.mutant import Edit, Mutant, burst
 
 _STRIKES: Final = [burst((0.0, "kill", "worker-0"), (6.0, "kill", "scheduler-1"))]
-_SECONDS: Final = 30.0
+_SECONDS: Final = 25.0
 
 _KEY_BELIEVED = Mutant(
     "key-believed",
