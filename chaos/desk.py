@@ -42,6 +42,11 @@ class Desk:
         self._serial += 1
         return f"faces{self._seed}-{self.client}-{self._serial}"
 
+    def mortal(self) -> dict[str, Any]:
+        """A run, of which every second dies at once, so that its payload stays where it is stored."""
+        dies: dict[str, Any] = {"handler": "flaky", "payload": {"fail": 9}, "maxRetries": 0}
+        return self.run(**(dies if self._serial % 2 else {}))
+
     def run(self, **more: Any) -> dict[str, Any]:
         """Something to do; what must not be read in the database stands in its payload."""
         self._serial += 1
