@@ -74,7 +74,7 @@ _VERSION_ASKED_ONCE = Mutant(
 _CHANGE_UNTOLD = Mutant(
     "change-untold",
     "the audit trail tells of new jobs and of their ends, and not of changes between",
-    (Edit("services/control.py", "                    await _note(connection, before, after)\n", ""),),
+    (Edit("services/control/__init__.py", "                    await _note(connection, before, after)\n", ""),),
     _STRIKES,
     _SECONDS,
 )
@@ -83,17 +83,17 @@ _TOLD_APART = Mutant(
     "a change is told in a transaction of its own, before it is made",
     (
         Edit(
-            "services/control.py",
+            "services/control/__init__.py",
             "            (spec,) = await self._intern(tenant, [draft])\n"
             "            async with self._database.transaction() as connection:\n"
-            "                await respect_quota(connection, tenant, **_counted_more(before, draft))\n",
+            "                await respect_quota(connection, tenant, **counted_more(before, draft))\n",
             "            (spec,) = await self._intern(tenant, [draft])\n"
             "            async with self._database.transaction() as connection:\n"
             "                await _note(connection, before, before)\n"
             "            async with self._database.transaction() as connection:\n"
-            "                await respect_quota(connection, tenant, **_counted_more(before, draft))\n",
+            "                await respect_quota(connection, tenant, **counted_more(before, draft))\n",
         ),
-        Edit("services/control.py", "                    await _note(connection, before, after)\n", ""),
+        Edit("services/control/__init__.py", "                    await _note(connection, before, after)\n", ""),
     ),
     _STRIKES,
     _SECONDS,
@@ -129,16 +129,16 @@ _REFUSED_TOO_LATE = Mutant(
     "a job is refused by its tenant's quota when it has been made",
     (
         Edit(
-            "services/control.py",
-            "                await respect_quota(connection, asked.tenant, **_counted(drafts))\n",
+            "services/control/__init__.py",
+            "                await respect_quota(connection, asked.tenant, **counted(drafts))\n",
             "",
         ),
         Edit(
-            "services/control.py",
+            "services/control/__init__.py",
             "await sealed_answer(self._vault, asked.tenant, asked.key, body))\n            return body\n",
             "await sealed_answer(self._vault, asked.tenant, asked.key, body))\n"
             "            async with self._database.transaction() as connection:\n"
-            "                await respect_quota(connection, asked.tenant, **_counted(drafts))\n"
+            "                await respect_quota(connection, asked.tenant, **counted(drafts))\n"
             "            return body\n",
         ),
     ),
