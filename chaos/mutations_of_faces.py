@@ -165,19 +165,6 @@ _WRITTEN_PLAIN = Mutant(
     _STRIKES,
     _SECONDS,
 )
-_LONE_RUNS_PLAIN = Mutant(
-    "lone-runs-plain",
-    "a run that is handed in alone takes the short way also if its payload should be encrypted",
-    (
-        Edit(
-            "services/submit.py",
-            "if (lone := _lone(calls)) is not None and lone.spec.tenant not in await self._vault.sealing():",
-            "if (lone := _lone(calls)) is not None:",
-        ),
-    ),
-    _STRIKES,
-    _SECONDS,
-)
 OF_FACES: Final = (
     _KEY_BELIEVED,
     _EXPIRY_FORGOTTEN,
@@ -191,5 +178,4 @@ OF_FACES: Final = (
     _REFUSED_TOO_LATE,
     _PACE_IGNORED,
     _WRITTEN_PLAIN,
-    _LONE_RUNS_PLAIN,
 )
