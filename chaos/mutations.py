@@ -5,6 +5,7 @@ from typing import Final
 from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
 from chaos.mutations_of_admission import OF_ADMISSION
 from chaos.mutations_of_dispatch import OF_DISPATCH
+from chaos.mutations_of_faces import OF_FACES
 from chaos.mutations_of_stopping import OF_STOPPING
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
@@ -280,4 +281,5 @@ MUTANTS: Final = (
     *OF_DISPATCH,
     *OF_ADMISSION,
     *OF_STOPPING,
+    *OF_FACES,
 )

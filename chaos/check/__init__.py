@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from chaos.check.audit import audit_wrong
 from chaos.check.backfill import backfilled_wrongly
 from chaos.check.blind import mislabelled
 from chaos.check.booking import booked_wrongly
@@ -32,15 +33,19 @@ from chaos.check.history import (
     wrong_tenant,
 )
 from chaos.check.jitter import out_of_place
+from chaos.check.keys import keys_wrong
 from chaos.check.ledger import false_ledger
 from chaos.check.letters import letters_broken
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
+from chaos.check.rations import rations_exceeded
+from chaos.check.sealed import clear_text
 from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
+from chaos.check.versions import lost_updates
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 23))
+SAFETY = tuple(f"S{number}" for number in range(1, 28))
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -58,6 +63,11 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     begun_behind_the_gate,
     cancelled_wrongly,
     graphs_broken,
+    keys_wrong,
+    lost_updates,
+    audit_wrong,
+    rations_exceeded,
+    clear_text,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,

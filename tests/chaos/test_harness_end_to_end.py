@@ -51,6 +51,15 @@ ALWAYS = (
     "attempts of a remote worker",
     "committed by its caller",
     "rolled back by its caller",
+    "revoked keys refused",
+    "replaced keys refused",
+    "keys of others refused",
+    "changes refused as stale",
+    "audit entries in their chains",
+    "jobs refused by a quota",
+    "calls refused by a rate limit",
+    "payloads stored encrypted",
+    "data keys replaced",
 )
 """Rare paths that no fault is needed for."""
 
