@@ -50,6 +50,7 @@ async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicio
     found.backfilled = await topology.watch.backfilled()
     found.decided = await topology.watch.decided()
     found.booked = await topology.watch.booked()
+    found.left = topology.barracks.living() if topology.barracks else []
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from chaos.plan import SLOWEST
 from chaos.records import CROWD, CROWDED, Effect, Phase, read_lines
 from chaos.topology import NODES, REMOTE, Topology
 from foliot.domain.misfire import GRACE
-from foliot.store.fleet import HEARTBEAT, LEASE
+from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
 
 PROGRESS: Final = 10.0
 CALM: Final = 10.0
@@ -58,20 +58,10 @@ class Done(msgspec.Struct, frozen=True):
 async def run(options: Options, say: Callable[[str], None]) -> Done:
     folder = options.folder
     topology = Topology(folder, guard=options.guard, source=options.source, say=say)
-    settings = {
-        "lease": LEASE.total_seconds(),
-        "heartbeat": HEARTBEAT.total_seconds(),
-        "grace": GRACE.total_seconds(),
-        "schedulers": [name for name in NODES if name.startswith("scheduler")],
-        "seconds": options.seconds,
-        "remote": REMOTE,
-        "crowds": {CROWDED: CROWD},
-        "attempts": "some",  # see rest.SAMPLE
-    }
-    head = {"seed": options.seed, "settings": settings}
-    (folder / "run.json").write_bytes(msgspec.json.encode(head))
     try:
         await topology.start()
+        head = {"seed": options.seed, "settings": _settings(options, topology)}
+        (folder / "run.json").write_bytes(msgspec.json.encode(head))
         api = Api(topology.urls, topology.keys, folder / "operations.jsonl")
         try:
             return await _under_load(options, topology, api, say)
@@ -81,13 +71,36 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         await topology.stop()
 
 
+def _settings(options: Options, topology: Topology) -> dict[str, Any]:
+    """What the checker must know of how the product was set up."""
+    return {
+        "lease": LEASE.total_seconds(),
+        "stop": STOPPED_WITHIN.total_seconds(),
+        "heartbeat": HEARTBEAT.total_seconds(),
+        "grace": GRACE.total_seconds(),
+        "schedulers": [name for name in NODES if name.startswith("scheduler")],
+        "seconds": options.seconds,
+        "remote": REMOTE,
+        "crowds": {CROWDED: CROWD},
+        "commands": bool(topology.command),
+        "attempts": "some",  # see rest.SAMPLE
+    }
+
+
 async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
     rate = options.rate or min(RATE, MOST / options.seconds)
     insider = Insider(api, topology.proxies, topology.client_dsn, topology.urls, topology.keys)
     weigher = Weigher(api, topology.weigh, options.seed)
     more = [(insider.step, 0.5), (weigher.step, WEIGH_EVERY)]
     driver = Driver(
-        api, options.seed, topology.ledger_url, rate=rate, slowest=options.slowest, odd=options.odd, more=more
+        api,
+        options.seed,
+        topology.ledger_url,
+        rate=rate,
+        slowest=options.slowest,
+        odd=options.odd,
+        command=topology.command,
+        more=more,
     )
     nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only, bursts=options.bursts)
     began = time.time()

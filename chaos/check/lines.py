@@ -10,10 +10,8 @@ import msgspec
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
 from chaos.oracle import seconds
-from chaos.records import Effect
+from chaos.records import QUEUES, Effect
 from chaos.timeline import Gate
-
-QUEUES = frozenset({"queue", "queueOne"})
 
 
 class Place(NamedTuple):

@@ -15,6 +15,7 @@ from chaos.synthetic.calls import (
     submit_unanswered,
 )
 from chaos.synthetic.cancels import cancels
+from chaos.synthetic.commands import commands, newest
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.graphs import graphs
 from chaos.synthetic.jobs import Change, Pretended
@@ -197,6 +198,8 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _manners,
     letters,
     cancels,
+    commands,
+    newest,
     graphs,
     snoozes,
     bookings,

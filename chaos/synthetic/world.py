@@ -128,6 +128,7 @@ class World:
                 "schedulers": ["scheduler-0"],
                 "remote": f"w{SLOTS - 1}",
                 "crowds": {CROWDED: CROWD},
+                "commands": True,
             },
         )
 
