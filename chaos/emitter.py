@@ -69,7 +69,7 @@ def take_time(ledger: Ledger, seconds: float) -> None:
             ledger.say("beat")
 
 
-def leave_somebody(path: str, told: dict[str, Any]) -> None:
+def leave_somebody(path: str, payload: dict[str, Any], told: dict[str, Any]) -> None:
     """One with another parent, in a session of its own, who does not heed SIGTERM: whoever is alive tells so."""
     if first := os.fork():
         os.waitpid(first, 0)
@@ -78,6 +78,9 @@ def leave_somebody(path: str, told: dict[str, Any]) -> None:
     if os.fork():
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if not payload.get("deaf"):  # some keep what they were given open, some do not
+        for each in range(3):
+            os.dup2(os.open(os.devnull, os.O_RDWR), each)
     take_time(Ledger(path, told), STAYS)
     os._exit(0)
 
@@ -90,7 +93,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     ledger.say("start")
     if payload.get("leaves"):
-        leave_somebody(path, told)
+        leave_somebody(path, payload, told)
     take_time(ledger, payload.get("slow", 0.0))
     failing = told["attempt"] <= payload.get("fail", 0)
     ledger.say("effect")

@@ -4,14 +4,15 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from chaos.cancels import FOR_LONG
 from chaos.chores import FIRST, Caller
 from chaos.plan import QUICKLY
 from chaos.records import Outcome
 
 FUNCTION, COMMAND = "function", "command"
+FOR_AGES: Final = 40.0
+"""Seconds: by then whoever did not make way is found out."""
 PERIODS: Final = {FUNCTION: "PT3S", COMMAND: "PT6S"}
-_SLOW: Final = (0.3, 2.9, FOR_LONG, FOR_LONG)
+_SLOW: Final = (0.3, 2.9, FOR_AGES, FOR_AGES)
 """Seconds that a run takes: some are through before the next comes, some are just about to be, most never would."""
 
 
@@ -41,7 +42,7 @@ class Newest:
         body = {
             "name": f"the newest {kind} of {self._client}",
             "handler": self._handlers[kind],
-            "payload": self._payload(FOR_LONG),
+            "payload": self._payload(FOR_AGES),
             "every": PERIODS[kind],
             "overlap": "cancelPrevious",
             "onDisconnect": "stop",

@@ -1,17 +1,22 @@
-"""A graph fires while somebody edits one of its jobs: whoever comes second finds what the first has done."""
+"""Two at one graph at the same moment: whoever comes second finds what the first has done."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from burying import DEAD
+from foliot.domain.outcome import Outcome
 from foliot.services.control import Control
 from foliot.services.fire import Firer
+from foliot.store import fleet
 from foliot.store.database import Line
+from foliot.store.dispatch import Claimed
 from services.racing import control, done_or_waiting
 from services.test_graphs import DIAMOND, make, needs
-from world import World
+from world import Hand, World
 
 LEFT_OUT = "the job was paused or cancelled"
 TOP, LEFT, RIGHT, JOIN = range(4)
@@ -121,3 +126,56 @@ async def test_who_waited_for_a_job_that_was_cancelled_before_its_instant_was_fi
         == await world.value("SELECT count(*) FROM node WHERE run > 0")
         == 0
     )
+
+
+async def succeed(hand: Hand, line: Line, run: Claimed) -> None:
+    assert await hand.on(line).settle([run]) == 1
+
+
+async def die(hand: Hand, line: Line, run: Claimed) -> None:
+    assert await hand.on(line).conclude([run], DEAD) == 1
+
+
+async def be_cancelled(hand: Hand, line: Line, run: Claimed) -> None:
+    assert await hand.on(line).conclude([run], Outcome.cancelled()) == 1
+
+
+async def be_lost(hand: Hand, line: Line, run: Claimed) -> None:
+    await hand.note_started([run])
+    await hand.die()
+    await fleet.reap(line)
+
+
+ENDS = (succeed, die, be_cancelled, be_lost)
+
+
+@pytest.mark.parametrize("first", ENDS, ids=lambda end: end.__name__)
+async def test_two_parents_that_end_at_once_however_they_do_let_their_child_go_once(
+    world: World, first: Callable[..., Awaitable[None]], subtests: pytest.Subtests
+):
+    once = {"delivery": "atMostOnce", "maxRetries": 0}
+    _, _, join = await make(
+        world,
+        {"key": "a", "every": "PT1H", "overlap": "allow", **once},
+        {"key": "b", "every": "PT1H", **once},
+        {"key": "c", "dependsOn": needs(a="done", b="done")},
+    )
+    for second in ENDS:
+        with subtests.test(second.__name__):
+            await world.fire(await world.next_at())
+            hand, other, next_ = await world.worker(), await world.worker(), await world.worker()
+            (left,), (right,) = await hand.claim(1), await other.claim(1)
+
+            async def later(second: Any = second, other: Hand = other, right: Claimed = right) -> None:
+                async with world.unfinished() as line:
+                    await second(other, line, right)
+
+            async with world.unfinished() as line:
+                await first(hand, line, left)
+                rival = asyncio.ensure_future(later())
+                await done_or_waiting(world, rival)
+            await rival
+            (joined,) = await next_.claim()
+            assert joined.job == join
+            assert await next_.settle([joined]) == 1
+            assert await world.value("SELECT count(*) FROM graph_run WHERE ended_at IS NULL") == 0
