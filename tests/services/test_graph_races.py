@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from burying import DEAD
+from foliot.domain.errors import Conflict
 from foliot.domain.outcome import Outcome
 from foliot.services.control import Control
 from foliot.services.fire import Firer
@@ -126,6 +127,25 @@ async def test_who_waited_for_a_job_that_was_cancelled_before_its_instant_was_fi
         == await world.value("SELECT count(*) FROM node WHERE run > 0")
         == 0
     )
+
+
+async def test_a_first_root_that_left_its_graph_and_was_cancelled_takes_nobodys_instant_along(world: World):
+    jobs = await make(
+        world,
+        {"key": "a", "every": "PT1H"},
+        {"key": "b", "every": "PT1H"},
+        {"key": "c", "dependsOn": needs(a="done", b="success")},
+    )
+    await half_fired(world)
+    await world.change(jobs[2], dependsOn=["b"])
+    await world.control.cancel(world.tenant, jobs[0])
+    with pytest.raises(Conflict):
+        await world.control.erase(world.tenant, jobs[0])  # nobody would fire the others
+    await world.fire()
+    await play_to_the_end(world)
+    assert await ends(world, jobs) == [("skipped", LEFT_OUT), ("succeeded", None), ("succeeded", None)]
+    assert await world.value("SELECT going FROM graph_run") == 0
+    await world.control.erase(world.tenant, jobs[0])
 
 
 async def succeed(hand: Hand, line: Line, run: Claimed) -> None:

@@ -1,6 +1,6 @@
 -- As before (see the eighteenth migration): a graph is fired whole, or skipped whole. But jobs that were cancelled while the
 -- instant was still to be fired are left out of it, as they are where no graph fires them: their runs are skipped, and those
--- that wait for them are told.
+-- that wait for them are told. A pause of a root closes all.
 CREATE OR REPLACE FUNCTION fire_graphs(schedules bigint[], instants timestamptz[], heads bigint[], firsts bigint[])
     RETURNS TABLE (fired integer, skipped integer)
     LANGUAGE plpgsql AS $$
@@ -15,7 +15,10 @@ DECLARE
     left_out  bigint[];
 BEGIN
     WITH asked AS MATERIALIZED (
-        SELECT x.place, x.at, x.head, x.first, s.tenant, s.exclusive, s.closed,
+        SELECT x.place, x.at, x.head, x.first, s.tenant, s.exclusive,
+               s.closed AND NOT EXISTS (
+                   SELECT FROM subscription m WHERE m.head = x.head AND m.schedule = x.schedule AND m.after < x.at
+                                                AND m.until >= x.at AND NOT m.closed) AS closed,
                CASE WHEN s.counted
                     THEN (SELECT runs_left FROM job WHERE job.id = x.head FOR NO KEY UPDATE) END AS runs_left
           FROM unnest(schedules, instants, heads, firsts) WITH ORDINALITY AS x(schedule, at, head, first, place)
@@ -49,8 +52,7 @@ BEGIN
                s.limit_key
           FROM unnest(schedules, instants, heads, firsts, reasons) AS x(schedule, at, head, first, reason)
           JOIN subscription lead ON lead.schedule = x.schedule AND lead.job = x.head AND lead.after < x.at
-          JOIN subscription s ON s.head = x.head AND s.schedule = x.schedule AND s.after < x.at
-                             AND s.until >= x.at
+          JOIN subscription s ON s.head = x.head AND s.schedule = x.schedule AND s.after < x.at AND s.until >= x.at
          WHERE lead.until >= x.at
     ), made AS (
         INSERT INTO run (id, job, origin, occurrence, scheduled_at, due_at, tenant, spec, state, tied, limit_key, payload)
