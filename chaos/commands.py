@@ -47,7 +47,7 @@ class Commander:
         # The one is not ended before it is too late for itself, the other when its owner says so.
         doomed = self._batches % 2
         if doomed:
-            runs.append(self._run(slow=FOR_LONG, leaves=True, deaf=True, timeoutSeconds=1.0, maxRetries=0))
+            runs.append(self._run(slow=FOR_LONG, leaves=True, deaf=True, timeoutSeconds=3.0, maxRetries=0))
         else:
             runs.append(self._run(slow=FOR_LONG, leaves=True, maxRetries=0))
         key = f"commands{self._seed}-{self._client}-{self._batches}"
