@@ -71,6 +71,6 @@ class Commander:
     ) -> dict[str, Any]:
         self._serial += 1
         what = {"slow": slow, "fail": fail, "leaves": leaves, "deaf": deaf}
-        payload = {"tenant": self._tenant, "serial": f"{self._client}.{self._serial}"}
+        payload: dict[str, Any] = {"tenant": self._tenant, "serial": f"{self._client}.{self._serial}"}
         payload |= {name: value for name, value in what.items() if value}
         return {"handler": {"type": "command", "argv": self._argv}, "payload": payload, **more}

@@ -163,7 +163,8 @@ class Driver:
     async def wind_down(self) -> None:
         """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and what holds back runs."""
         await self._gate.open()
-        for each in (*self._fickle, *self._commanders):
+        lasting: list[Fickle | Commander] = [*self._fickle, *self._commanders]
+        for each in lasting:
             await each.finish()
         for number, (tenant, role) in enumerate(CLIENTS):
             if role == "bulk":
