@@ -32,8 +32,9 @@ class Newest:
 
     async def step(self) -> None:
         """Make the jobs; then, now and then, change how long the runs of one take."""
-        for kind in self._handlers.keys() - self._jobs.keys():
-            await self._create(kind)
+        for kind in self._handlers:
+            if kind not in self._jobs:
+                await self._create(kind)
         if self._jobs and self._chance.random() < 0.25:
             job = self._jobs[self._chance.choice(sorted(self._jobs))]
             await self._caller.insist(self._client, self._tenant, "changeJob", job, {"payload": self._payload()})
