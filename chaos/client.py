@@ -4,7 +4,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import msgspec
@@ -32,9 +32,20 @@ PATHS: Final = {
     "discardLetters": ("POST", "/v1/dead-letters:discard"),
     "pauseQueue": ("POST", f"/v1/queues/{SIDE}:pause"),
     "resumeQueue": ("POST", f"/v1/queues/{SIDE}:resume"),
+    "createKey": ("POST", "/v1/keys"),
+    "rotateKey": ("POST", "/v1/keys/{thing}:rotate"),
+    "revokeKey": ("DELETE", "/v1/keys/{thing}"),
+    "rotateEncryption": ("POST", "/v1/encryption:rotate"),
 }
 SUBMITS: Final = frozenset({"createRun", "createRuns", "runJob", "submitInside"})
 """Calls whose answer names new runs."""
+
+
+class Held(NamedTuple):
+    """A key in somebody's hands: what it is called in the records, and what opens doors."""
+
+    name: str
+    token: str
 
 
 def judge(status: int) -> Outcome:
@@ -80,6 +91,9 @@ class Api:
         run: str | None = None,
         body: dict[str, Any] | None = None,
         key: str | None = None,
+        thing: str | None = None,
+        by: Held | None = None,
+        match: int | None = None,
         before: Operation | None = None,
     ) -> Operation:
         """`before`: the last try of the same call. This one goes to the next API, as behind any load balancer."""
@@ -96,20 +110,26 @@ class Api:
             run=run,
             body=body,
             key=key,
+            thing=thing,
+            by=None if by is None else by.name,
+            match=match,
             api=(next(self._turns) if before is None else before.api + 1) % len(self._urls),
             repeats=0 if before is None else before.repeats or before.number,
         )
+        token = self._keys[tenant] if by is None else by.token
         try:
-            await self._send(operation, method, path.format(job=job, run=run))
+            await self._send(operation, token, method, path.format(job=job, run=run, thing=thing))
         finally:  # also when we are told to stop in the middle: then it is unknown
             operation.completed = time.time()
             self.write(operation)
         return operation
 
-    async def _send(self, operation: Operation, method: str, path: str) -> None:
-        headers = {"Authorization": f"Bearer {self._keys[operation.tenant]}"}
+    async def _send(self, operation: Operation, token: str, method: str, path: str) -> None:
+        headers = {"Authorization": f"Bearer {token}", "X-Request-Id": operation.request}
         if operation.key is not None:
             headers["Idempotency-Key"] = operation.key
+        if operation.match is not None:
+            headers["If-Match"] = f'"{operation.match}"'
         content = None if operation.body is None else msgspec.json.encode(operation.body)
         if content is not None:
             headers["Content-Type"] = "application/json"

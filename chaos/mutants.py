@@ -149,10 +149,24 @@ def try_mutant(mutant: Mutant, seed: int, limit: float) -> Trial:
             last = rounds[-1]
             say(f"  round {len(rounds)}, seed {last.seed}: {last.checks or last.void or 'nothing'}; {last.first}")
     seconds = time.monotonic() - began
-    control = run_round(mutant, None, rounds[-1].seed) if rounds[-1].found else None
+    control = _unmutated(mutant, rounds[-1].seed) if rounds[-1].found else None
     if control is not None:
         say(f"  unmutated, seed {control.seed}: {control.checks or control.void or '0 violations'} {control.first}")
     return Trial(name=mutant.name, what=mutant.what, rounds=rounds, seconds=seconds, control=control)
+
+
+def _unmutated(mutant: Mutant, seed: int) -> Round:
+    """The same without the mutation. Mutants that need the same faults, for as long, share a round that was clean."""
+    alike = str((seed, *mutant[mutant._fields.index("bursts") :]))
+    if alike not in _CLEAN:
+        found = run_round(mutant, None, seed)
+        if found.found or found.void:
+            return found
+        _CLEAN[alike] = found
+    return _CLEAN[alike]
+
+
+_CLEAN: Final[dict[str, Round]] = {}
 
 
 def _ensure_used(source: Path) -> None:

@@ -6,6 +6,7 @@ from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
 from chaos.mutations_of_admission import OF_ADMISSION
 from chaos.mutations_of_commands import OF_COMMANDS
 from chaos.mutations_of_dispatch import OF_DISPATCH
+from chaos.mutations_of_faces import OF_FACES
 from chaos.mutations_of_stopping import OF_STOPPING
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
@@ -282,4 +283,5 @@ MUTANTS: Final = (
     *OF_ADMISSION,
     *OF_STOPPING,
     *OF_COMMANDS,
+    *OF_FACES,
 )

@@ -7,9 +7,13 @@ SSL, GSS, CANCEL = 80877103, 80877104, 80877102
 READY: Final = b"Z\x00\x00\x00\x05I"
 """ReadyForQuery outside a transaction: what was asked before has been committed or refused."""
 
-_TABLES: Final = "run|ready|timer|claim|history|firing|schedule|subscription|job|idempotency|dead_letter"
+_TABLES: Final = (
+    "run|ready|timer|claim|history|firing|schedule|subscription|job|idempotency|dead_letter|api_key|data_key"
+)
+# Of the audit trail, sealing: what tells of a change comes with it, and of what was denied every second.
 _WRITE: Final = re.compile(
-    rf"(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR )(?<!KEY )UPDATE)\s+(foliot\.)?({_TABLES})\b|\bfoliot\.submit\(".encode(),
+    rf"(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR )(?<!KEY )UPDATE)\s+(foliot\.)?({_TABLES})\b"
+    r"|\bUPDATE\s+audit\b|\bfoliot\.submit\(".encode(),
     re.IGNORECASE,
 )
 _BEGIN: Final = re.compile(rb"\s*(BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)

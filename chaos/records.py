@@ -21,6 +21,14 @@ LIMITS: Final = {"strict": 1, "pair": 2, "trio": 3}
 CROWDED: Final = "initech"
 CROWD: Final = 2
 """A tenant, and how many of its runs may go at once."""
+RATIONED: Final = "hooli"
+"""A tenant whose payloads are encrypted, and which has a quota and a slow key."""
+MOST_JOBS: Final = 4
+"""Jobs that it may have."""
+PACE: Final = {"perSecond": 2.0, "burst": 5}
+"""How fast its slow key may call."""
+WHISPER: Final = "whisper."
+"""Stands in its payloads, and nowhere else."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 QUEUES: Final = frozenset({"queue", "queueOne", "cancelPrevious"})
@@ -48,7 +56,7 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     kind: str
     """createJob, createJobs, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
     backfillJob, putCalendar, cancelRun, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
-    weighTenant."""
+    weighTenant, createKey, rotateKey, revokeKey, rotateEncryption."""
     invoked: float
     completed: float
     outcome: Outcome
@@ -56,6 +64,12 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The job that was acted on."""
     run: str | None = None
     """The run that was acted on."""
+    thing: str | None = None
+    """Whatever else was acted on: a key, by its id."""
+    by: str | None = None
+    """The key that was shown, if not its tenant's first: its id; or another tenant, whose first key it was."""
+    match: int | None = None
+    """The version that it was meant for (If-Match)."""
     body: dict[str, Any] | None = None
     """What was sent, in the wire's spelling."""
     key: str | None = None
@@ -68,6 +82,11 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Which API was asked."""
     repeats: int = 0
     """The number of the first try, if this is not it."""
+
+    @property
+    def request(self) -> str:
+        """What the request is called; the audit trail repeats it."""
+        return f"chaos-{self.number}"
 
 
 class Phase(StrEnum):
@@ -122,6 +141,15 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Writes of its target that reached the database after it had been declared dead and others had its runs."""
 
 
+class Trail(msgspec.Struct):
+    """A tenant's audit trail as it is stored: every column, instants in microseconds, hashes in hex."""
+
+    entries: list[dict[str, Any]]
+    position: int
+    """How far its chain goes, and the hash that stands for all of it."""
+    hash: str
+
+
 class Dump(msgspec.Struct, kw_only=True):
     """What a user sees through the public API after everything has healed and come to rest."""
 
@@ -142,6 +170,12 @@ class Dump(msgspec.Struct, kw_only=True):
     """Processes of commands that were there when everything had come to rest."""
     missed: dict[str, list[dict[str, Any]]] = {}
     """Recorded ranges of missed instants per tenant: {"job", "from", "through"}."""
+    audit: dict[str, Trail] = {}
+    """By tenant, the empty name for callers that nobody knows; nothing at all if it was not read."""
+    exposed: dict[str, int] = {}
+    """By table: rows in which something stands in clear text that should be encrypted."""
+    sealed: int = 0
+    """Payloads that are stored encrypted."""
     quiet: bool = True
     """False if work was still going on when patience ran out: that is a finding of its own."""
 

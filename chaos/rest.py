@@ -51,6 +51,8 @@ async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicio
     found.decided = await topology.watch.decided()
     found.booked = await topology.watch.booked()
     found.left = topology.barracks.living() if topology.barracks else []
+    found.audit = await topology.watch.audited()
+    found.exposed, found.sealed = await topology.watch.kept_secret()
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")

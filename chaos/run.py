@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +10,14 @@ import msgspec
 
 from chaos import rest
 from chaos.chores import USUAL, Odd
-from chaos.client import Api
+from chaos.client import Api, Held
 from chaos.driver import Driver
+from chaos.editors import Applicants, Locksmith, Rivals
 from chaos.inside import Insider, Weigher
+from chaos.keys import Hasty, Keymaster
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
-from chaos.records import CROWD, CROWDED, Effect, Phase, read_lines
+from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
 from chaos.topology import NODES, REMOTE, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
@@ -27,6 +29,7 @@ PATIENCE: Final = 180.0
 RATE: Final = 700.0
 """Runs a second that the clients hand in: what two cores carry beside everything else."""
 WEIGH_EVERY: Final = 20.0
+ROTATE_EVERY: Final = 45.0
 MOST: Final = 3_000_000
 """Runs of a whole campaign: enough to bound the rate of violations at one in a million, and still checked in memory."""
 
@@ -82,6 +85,8 @@ def _settings(options: Options, topology: Topology) -> dict[str, Any]:
         "seconds": options.seconds,
         "remote": REMOTE,
         "crowds": {CROWDED: CROWD},
+        "quotas": {RATIONED: MOST_JOBS},
+        "pace": PACE,
         "commands": bool(topology.command),
         "attempts": "some",  # see rest.SAMPLE
     }
@@ -89,9 +94,11 @@ def _settings(options: Options, topology: Topology) -> dict[str, Any]:
 
 async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
     rate = options.rate or min(RATE, MOST / options.seconds)
-    insider = Insider(api, topology.proxies, topology.client_dsn, topology.urls, topology.keys)
+    # Who encrypts cannot hand in runs inside transactions of its own: there is no key for it in the database.
+    keys = {tenant: key for tenant, key in topology.keys.items() if tenant != RATIONED}
+    insider = Insider(api, topology.proxies, topology.client_dsn, topology.urls, keys)
     weigher = Weigher(api, topology.weigh, options.seed)
-    more = [(insider.step, 0.5), (weigher.step, WEIGH_EVERY)]
+    more = [(insider.step, 0.5), (weigher.step, WEIGH_EVERY), *_faces(api, options.seed, keys)]
     driver = Driver(
         api,
         options.seed,
@@ -131,6 +138,19 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     suspicious = _started_twice(topology.folder / "ledger.jsonl")
     rest.write(await rest.dump(api, topology, options.seed, quiet=quiet, suspicious=suspicious), topology)
     return Done(api.acknowledged, dict(topology.lacking), nemesis.unused())
+
+
+def _faces(api: Api, seed: int, keys: Mapping[str, str]) -> list[tuple[Callable[[], Awaitable[None]], float]]:
+    """What is done with keys, versions, quotas and encryption, and how often."""
+    stranger = Held(*next(iter(keys.items())))
+    return [
+        (Keymaster(api, seed).step, 0.0),
+        (Keymaster(api, seed, 1).step, 1.0),
+        (Hasty(api, seed).step, 2.0),
+        (Rivals(api, seed, stranger).step, 1.0),
+        (Applicants(api, seed).step, 3.0),
+        (Locksmith(api, seed).step, ROTATE_EVERY),
+    ]
 
 
 def _started_twice(path: Path) -> set[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import secrets
 import shutil
 import signal
 import socket
@@ -21,7 +22,7 @@ from chaos.ground import Clocks, Disk, Lacking, Network
 from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode, Proxies
-from chaos.records import CROWD, CROWDED
+from chaos.records import CROWD, CROWDED, MOST_JOBS, RATIONED
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
@@ -29,7 +30,7 @@ ROOT: Final = Path(__file__).parent.parent
 NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2", "worker-3")
 CLIENT: Final = "client"
 """The wire to the database of those who hand in runs inside their own transactions."""
-TENANTS: Final = ("acme", "globex", CROWDED)
+TENANTS: Final = ("acme", "globex", CROWDED, RATIONED)
 ALONE: Final = "worker-2"
 """The node that lives in a network of its own, where there can be one."""
 REMOTE: Final = "worker-3"
@@ -74,6 +75,7 @@ class Topology:
         """While set, a database that went down stays down."""
         self._guard = guard
         self._product = {} if source is None else {"PYTHONPATH": str(source)}
+        self._master = {"FOLIOT_MASTER_KEY": secrets.token_hex(32)}
         self._say = say
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -111,6 +113,8 @@ class Topology:
             made = await self._command("tenant", "create", tenant, "--role", "operator", "--serve", "*", "--json")
             self.keys[tenant] = msgspec.json.decode(made)["key"]
         await self._command("tenant", "limit", CROWDED, str(CROWD))
+        await self._command("tenant", "quota", RATIONED, "--jobs", str(MOST_JOBS))
+        await self._command("encryption", "on", RATIONED)
         await self.watch.open_books()
         wires = map(self._place, (*NODES, CLIENT))
         await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)
@@ -183,7 +187,7 @@ class Topology:
         command = [sys.executable, "-m", "foliot", kind, *(["chaos.app:worker"] if kind == "worker" else [])]
         environment = {
             "FOLIOT_HOME": str(self._home / "nowhere"),
-            **(self._through_gateway() if name == REMOTE else {"FOLIOT_DATABASE_URL": self._dsn(name)}),
+            **(self._through_gateway() if name == REMOTE else self._at_database(name)),
             "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
             "FOLIOT_SUPERVISED": "1",
             "FOLIOT_HTTP_ALLOW": "*",
@@ -197,6 +201,9 @@ class Topology:
         if self.network and name == ALONE:
             command = self.network.inside(command)
         return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)
+
+    def _at_database(self, name: str) -> dict[str, str]:
+        return {"FOLIOT_DATABASE_URL": self._dsn(name), **self._master}
 
     def _through_gateway(self) -> dict[str, str]:
         url = f"http://127.0.0.1:{self._ports[REMOTE]}"
@@ -226,7 +233,8 @@ class Topology:
         return f"{folder}/.s.PGSQL.5432"
 
     async def _command(self, *arguments: str) -> bytes:
-        environment: Mapping[str, str] = {**os.environ, "FOLIOT_DATABASE_URL": self.server.dsn, **self._product}
+        own = {"FOLIOT_DATABASE_URL": self.server.dsn, **self._master, **self._product}
+        environment: Mapping[str, str] = {**os.environ, **own}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import asyncpg
 
+from chaos import trails
+from chaos.records import Trail
 from foliot.domain.ids import encode
 from foliot.kit.postgres import PostgresError, PostgresServer
 from foliot.wire.codec import rfc3339
@@ -129,6 +131,19 @@ class Watch:
         rows = await connection.fetch(DECIDED)
         await connection.close()
         return decisions(rows)
+
+    async def audited(self) -> dict[str, Trail]:
+        connection = await self.connect()
+        found = await trails.audit_trails(connection)
+        await connection.close()
+        return found
+
+    async def kept_secret(self) -> tuple[dict[str, int], int]:
+        """Where payloads can be read that should not be, by table; and how many are encrypted."""
+        connection = await self.connect()
+        found = await trails.exposed(connection), await trails.sealed(connection)
+        await connection.close()
+        return found
 
     async def missed(self) -> dict[str, list[dict[str, Any]]]:
         """By tenant, as the API may give them one day."""

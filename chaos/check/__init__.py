@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from chaos.check.audit import audit_wrong
 from chaos.check.backfill import backfilled_wrongly
 from chaos.check.blind import mislabelled
 from chaos.check.booking import booked_wrongly
@@ -33,16 +34,20 @@ from chaos.check.history import (
     wrong_tenant,
 )
 from chaos.check.jitter import out_of_place
+from chaos.check.keys import keys_wrong
 from chaos.check.ledger import false_ledger
 from chaos.check.letters import letters_broken
 from chaos.check.newest import outlived_by_newer
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
+from chaos.check.rations import rations_exceeded
+from chaos.check.sealed import clear_text
 from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
+from chaos.check.versions import lost_updates
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = (*(f"S{number}" for number in range(1, 23)), "S31", "S32")
+SAFETY = (*(f"S{number}" for number in range(1, 28)), "S31", "S32")
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -60,6 +65,11 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     begun_behind_the_gate,
     cancelled_wrongly,
     graphs_broken,
+    keys_wrong,
+    lost_updates,
+    audit_wrong,
+    rations_exceeded,
+    clear_text,
     left_somebody,
     outlived_by_newer,
 )

@@ -44,6 +44,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How long before the noted end of a stand-still a process may already have been at work again."""
     remote: str = ""
     """How the boot ids of workers begin that come through the gateway."""
+    revoked: float = 5.0
+    """How long after a key was revoked some process may still believe in it."""
     attempts: str = "all"
     """`all`: the dump holds every attempt; `some`: runs without any in the dump are not judged by them."""
 

@@ -29,6 +29,11 @@ class Call(msgspec.Struct, eq=False):
         """Nobody knows whether it happened."""
         return self.answered is None and any(each.outcome is Outcome.UNKNOWN for each in self.operations)
 
+    @property
+    def refused(self) -> bool:
+        """It has not happened, for certain."""
+        return all(each.outcome is Outcome.FAIL for each in self.operations)
+
 
 class Submission(msgspec.Struct, frozen=True):
     """How an acknowledged run was handed in."""

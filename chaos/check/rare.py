@@ -1,5 +1,6 @@
 """How often each rare path was taken: a run that never took one has not tested it."""
 
+from chaos.check.audit import told
 from chaos.check.budget import Budget
 from chaos.check.cancel import cancels
 from chaos.check.case import Case
@@ -8,9 +9,13 @@ from chaos.check.facts import Call, Job, Run
 from chaos.check.gate import paused_runs
 from chaos.check.graph import woven
 from chaos.check.guardian import stopped_in_time
+from chaos.check.keys import key_uses
 from chaos.check.letters import HAND
 from chaos.check.newest import superseded
 from chaos.check.rare_lines import waited
+from chaos.check.rations import refusals
+from chaos.check.sealed import kept
+from chaos.check.versions import edits
 from chaos.oracle import seconds
 from chaos.records import Outcome
 
@@ -60,6 +65,11 @@ def rare_paths(case: Case) -> dict[str, int]:
         **woven(case),
         **commanded(case),
         **superseded(case),
+        **key_uses(case),
+        **edits(case),
+        **told(case),
+        **refusals(case),
+        **kept(case),
     }
 
 

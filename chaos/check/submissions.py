@@ -86,8 +86,8 @@ def doubled_keys(case: Case) -> Iterator[Finding]:
 
 
 def unasked_runs(case: Case) -> Iterator[Finding]:
-    """S4, S5: an ad-hoc run that no acknowledged and no unanswered call explains."""
-    unsure, sure = _handed_in(case.calls)
+    """S4, S5, S26: an ad-hoc run that no acknowledged and no unanswered call explains."""
+    unsure, sure, refused = _handed_in(case.calls)
     left = sum(unsure.values())
     inside = [call.first for call in case.calls if call.first.kind == "submitInside"]
     taken_back = {(each.answer or {}).get("runId") for each in inside if each.outcome is Outcome.FAIL}
@@ -108,15 +108,22 @@ def unasked_runs(case: Case) -> Iterator[Finding]:
             yield Finding(
                 check="S4", rule="run", message="is a second run of a call that was acknowledged once", run=run.id
             )
+        elif payload is not None and payload in refused:
+            yield Finding(check="S26", rule="refused", message="its call was refused, and it is there", run=run.id)
         else:
             yield Finding(check="S5", rule="unknown", message="nobody handed this run in", run=run.id)
 
 
 def _unasked_jobs(case: Case) -> Iterator[Finding]:
-    calls = [each.first for call in case.calls for each in apart(call)]
-    names = {(each.tenant, (each.body or {}).get("name")) for each in calls}
+    calls = [each for call in case.calls for each in apart(call)]
+    names = {(each.first.tenant, (each.first.body or {}).get("name")): each for each in calls}
     for row in case.phantom_jobs:
-        if (row["tenant"], row["name"]) in names:
+        call = names.get((row["tenant"], row["name"]))
+        if call is not None and call.refused:
+            yield Finding(
+                check="S26", rule="refused", message="its call was refused, and it is there", job=row["jobId"]
+            )
+        elif call is not None:
             message = f"is a second job of the call that made {row['name']!r}"
             yield Finding(check="S4", rule="job", message=message, job=row["jobId"])
         else:
@@ -162,17 +169,15 @@ def _resource(answer: dict[str, object]) -> str:
     return str(next((name for name in names if name), None))
 
 
-def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str]]:
-    """Payloads of ad-hoc runs whose call nobody answered, and of those that were acknowledged."""
+def _handed_in(calls: list[Call]) -> tuple[Counter[str], set[str], set[str]]:
+    """Payloads of ad-hoc runs whose call nobody answered, of those that were acknowledged, and that were refused."""
     unsure: Counter[str] = Counter()
     sure: set[str] = set()
+    refused: set[str] = set()
     for call in calls:
         first = call.first
-        if first.kind in {"createRun", "createRuns", "submitInside"} and (call.unsure or call.answered):
+        if first.kind in {"createRun", "createRuns", "submitInside"}:
             body = first.body or {}
             digests = [digest(each.get("payload")) for each in body.get("runs", [body])]
-            if call.unsure:
-                unsure.update(digests)
-            else:
-                sure.update(digests)
-    return unsure, sure
+            (unsure if call.unsure else sure if call.answered else refused).update(digests)
+    return unsure, sure, refused

@@ -34,9 +34,23 @@ ELSEWHERE: Final = frozenset(
         "rolled back by its caller",
         "cut when its caller committed",
         "tenants weighed anew",
+        "keys used",
+        "revoked keys refused",
+        "replaced keys refused",
+        "keys of others refused",
+        "keys refused beyond their role",
+        "changes of the version that was meant",
+        "changes refused as stale",
+        "audit entries in their chains",
+        "denied calls in the audit trail",
+        "jobs refused by a quota",
+        "calls refused by a rate limit",
+        "payloads stored encrypted",
+        "data keys replaced",
     }
 )
-"""Rare paths that need what the simulation lacks: a wire of the handler's own, the gateway, a command line."""
+"""Rare paths that need what the simulation lacks: a wire of the handler's own, the gateway, a command line; or clients
+with keys of their own."""
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from chaos.synthetic import (
     planted_cancels,
     planted_commands,
     planted_executions,
+    planted_faces,
     planted_graphs,
     planted_history,
     planted_lines,
@@ -14,6 +15,7 @@ from chaos.synthetic import (
 )
 from chaos.synthetic.clean import FEW, clean
 from chaos.synthetic.surgery import PLANTS, Surgery
+from chaos.synthetic.trails import trails_of
 
 __all__ = [
     "FEW",
@@ -23,6 +25,7 @@ __all__ = [
     "planted_cancels",
     "planted_commands",
     "planted_executions",
+    "planted_faces",
     "planted_graphs",
     "planted_history",
     "planted_lines",
@@ -32,12 +35,14 @@ __all__ = [
 ]
 
 LEDGER = "S17"
+AUDIT = "S25"
 
 
 def planted(seed: int, name: str) -> Evidence:
     """A clean history of this seed with one fault in it: a small one, if there is what the fault needs.
 
     The occurrence ledger is there only if the fault is one of its own: what is wrong with a run is wrong in it too.
+    The audit trail tells what happened, fault or not, unless the fault is in it.
     """
     try:
         evidence = clean(seed, FEW)
@@ -47,4 +52,6 @@ def planted(seed: int, name: str) -> Evidence:
         PLANTS[name].apply(Surgery(evidence))
     if PLANTS[name].check != LEDGER:
         evidence.dump.occurrences = {}
+    if PLANTS[name].check != AUDIT:
+        evidence.dump.audit = trails_of(evidence.operations)
     return evidence

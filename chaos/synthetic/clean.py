@@ -17,6 +17,7 @@ from chaos.synthetic.calls import (
 from chaos.synthetic.cancels import cancels
 from chaos.synthetic.commands import commands, newest
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
+from chaos.synthetic.faces import faces
 from chaos.synthetic.graphs import graphs
 from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
@@ -206,5 +207,6 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     paused_queue,
     stopped_at_its_lease,
     inside,
+    faces,
     _plain,
 )

@@ -67,7 +67,8 @@ def _(it: Surgery) -> None:
 
 @plant("S5 payload of an old definition")
 def _(it: Surgery) -> None:
-    edit = next(each for each in it.answered("changeJob") if "payload" in (each.body or {}))
+    edits = (each for each in it.answered("changeJob") if each.match is None)
+    edit = next(each for each in edits if "payload" in (each.body or {}))
     runs = sorted((row for row in it.runs() if row["jobId"] == edit.job), key=_at)
     old = it.effects(runs[0], Phase.START)[0].payload
     for effect in it.effects(runs[-3]):

@@ -6,13 +6,28 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from chaos.check.bounds import Bounds
-from chaos.records import CROWD, CROWDED, Dump, Effect, Evidence, Fault, Operation, Outcome, Phase
+from chaos.records import (
+    CROWD,
+    CROWDED,
+    MOST_JOBS,
+    PACE,
+    RATIONED,
+    Dump,
+    Effect,
+    Evidence,
+    Fault,
+    Operation,
+    Outcome,
+    Phase,
+)
+from chaos.synthetic.trails import trails_of
 
 BEGIN: Final = 1_790_000_000.0
 LENGTH: Final = 600.0
 QUIET: Final = BEGIN + 400.0
 """From here on there are no faults, and none that is still felt."""
 TENANTS: Final = ("north", "south")
+EVERYBODY: Final = (*TENANTS, CROWDED, RATIONED)
 SLOTS: Final = 3
 BOUNDS: Final = Bounds()
 
@@ -30,10 +45,10 @@ class World:
         self.dice = random.Random(seed)  # noqa: S311 - a repeatable game
         self.operations: list[Operation] = []
         self.effects: list[Effect] = []
-        self.jobs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
-        self.runs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in (*TENANTS, CROWDED)}
-        self.attempts: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in (*TENANTS, CROWDED)}
-        self.missed: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in TENANTS}
+        self.jobs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in EVERYBODY}
+        self.runs: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in EVERYBODY}
+        self.attempts: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in EVERYBODY}
+        self.missed: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in EVERYBODY}
         self.occurrences: dict[str, list[dict[str, Any]]] = {}
         self.backfilled: dict[str, list[str]] = {}
         self.decided: dict[str, list[dict[str, Any]]] = {}
@@ -115,6 +130,8 @@ class World:
             decided=self.decided,
             booked=self.booked,
             missed=self.missed,
+            audit=trails_of(self.operations),
+            sealed=len(self.jobs[RATIONED]),
         )
         return Evidence(
             seed=self.seed,
@@ -129,6 +146,8 @@ class World:
                 "remote": f"w{SLOTS - 1}",
                 "crowds": {CROWDED: CROWD},
                 "commands": True,
+                "quotas": {RATIONED: MOST_JOBS},
+                "pace": PACE,
             },
         )
 

@@ -254,6 +254,14 @@ async def test_of_rivals_for_the_last_place_one_gets_it(process: Process):
     assert sorted(answer.status for answer in answers) == [201, *[403] * 5]
 
 
+async def test_a_quota_of_keys_is_no_matter_of_who_makes_jobs(guarded: Caller):
+    """The role that makes jobs may not look at keys: neither at once, nor when its plans have become general ones."""
+    for quotas in ({"jobs": 20}, {"jobs": 20, "keys": 5}):
+        assert (await guarded("PATCH", TENANT, {"quotas": quotas})).status == 200
+        answers = [await guarded.post("/v1/jobs", PLAIN) for _ in range(8)]
+        assert {answer.status for answer in answers} == {201}
+
+
 async def test_limits_are_an_operators_to_set_and_on_record(process: Process, world: World):
     admin = Caller(process.app, await Tenants(world.database).create("rival"))
     assert (await admin("PATCH", "/v1/tenants/rival", {"limits": {"backlog": 1_000_000}})).status == 403

@@ -52,6 +52,15 @@ ALWAYS = (
     "committed by its caller",
     "rolled back by its caller",
     "made way for a newer run",
+    "revoked keys refused",
+    "replaced keys refused",
+    "keys of others refused",
+    "changes refused as stale",
+    "audit entries in their chains",
+    "jobs refused by a quota",
+    "calls refused by a rate limit",
+    "payloads stored encrypted",
+    "data keys replaced",
 )
 """Rare paths that no fault is needed for."""
 

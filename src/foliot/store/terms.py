@@ -45,13 +45,16 @@ async def hold_quota(connection: Connection, tenant: int) -> tuple[str, Quota] |
 
 async def count_used(connection: Connection, tenant: int, quota: Quota) -> dict[str, int | None]:
     """What it has of what it has a quota for, counted to one more than that."""
-    return dict(await connection.fetchrow(SQL["count_used"], tenant, *quota))
+    jobs, schedules = await connection.fetchrow(SQL["count_jobs"], tenant, quota.jobs, quota.schedules)
+    keys = None if quota.keys is None else await connection.fetchval(SQL["count_keys"], tenant, quota.keys)
+    return {"jobs": jobs, "schedules": schedules, "keys": keys}
 
 
 async def respect_quota(connection: Connection, tenant: int, **adding: int) -> None:
     """QuotaExceeded unless the tenant may have so many more. To be asked in the transaction that makes them."""
     if any(adding.values()) and (held := await hold_quota(connection, tenant)):
-        name, quota = held
+        name, whole = held
+        quota = Quota(**{what: getattr(whole, what) for what, count in adding.items() if count})
         check_quota(name, quota, await count_used(connection, tenant, quota), adding)
 
 

@@ -1,0 +1,54 @@
+"""Clients of the tenant that has keys of its own, a quota and a key of its payloads: what they have in common."""
+
+import asyncio
+import random
+import time
+from typing import Any, Final
+
+from chaos.client import Api
+from chaos.records import RATIONED, WHISPER, Operation, Outcome
+
+AGAIN_FOR: Final = 60.0
+"""Seconds during which a client asks again for what it must know."""
+
+
+class Desk:
+    """Where one client of that tenant sits: its calls, its names for things, its payloads."""
+
+    def __init__(self, api: Api, seed: int, client: int) -> None:
+        self._api = api
+        self._seed = seed
+        self.client = client
+        self._serial = 0
+
+    async def call(self, kind: str, **given: Any) -> Operation:
+        """Ask once."""
+        return await self._api.call(kind, client=self.client, tenant=RATIONED, **given)
+
+    async def insist(self, kind: str, **given: Any) -> Operation:
+        """Ask until there is an answer; each time is an operation of its own, all under one key if there is one."""
+        deadline, done = time.time() + AGAIN_FOR, None
+        while True:
+            done = await self.call(kind, before=done, **given)
+            refused = done.outcome is Outcome.FAIL and done.status
+            if done.outcome is Outcome.OK or refused or time.time() > deadline:
+                return done
+            await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311 - spreads the load; guards nothing
+
+    async def read(self, path: str) -> Any:
+        return await self._api.read(RATIONED, path)
+
+    def key(self) -> str:
+        self._serial += 1
+        return f"faces{self._seed}-{self.client}-{self._serial}"
+
+    def mortal(self) -> dict[str, Any]:
+        """A run, of which every second dies at once, so that its payload stays where it is stored."""
+        dies: dict[str, Any] = {"handler": "flaky", "payload": {"fail": 9}, "maxRetries": 0}
+        return self.run(**(dies if self._serial % 2 else {}))
+
+    def run(self, **more: Any) -> dict[str, Any]:
+        """Something to do; what must not be read in the database stands in its payload."""
+        self._serial += 1
+        payload = {"tenant": RATIONED, "serial": f"{WHISPER}{self.client}.{self._serial}"}
+        return {"handler": "quick", "payload": payload | more.pop("payload", {}), **more}
