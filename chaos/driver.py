@@ -14,8 +14,10 @@ from chaos import patience
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
+from chaos.commands import SELDOM, Commander
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
+from chaos.newest import Newest
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from foliot.store.fleet import LEASE
@@ -37,9 +39,13 @@ class Driver:
         rate: float,
         slowest: float = SLOWEST,
         odd: Odd = USUAL,
+        command: Sequence[str] = (),
         more: Sequence[tuple[Callable[[], Awaitable[None]], float]] = (),
     ) -> None:
-        """`rate`: runs a second that all bulk clients together hand in at most; `more`: chores, and how often."""
+        """`rate`: runs a second that all bulk clients together hand in at most; `more`: chores, and how often.
+
+        `command`: what does what its payload says; without it nobody runs commands.
+        """
         self._api = api
         self._seed = seed
         self._ledger = ledger
@@ -47,9 +53,12 @@ class Driver:
         self._slowest = slowest
         self._odd = odd
         self._more = more
+        self._command = command
         self._jobs: dict[tuple[int, int], str] = {}
         self._tenants = [tenant for tenant, role in CLIENTS if role == "bulk"]
         self._fickle = [Fickle(self, seed, number, tenant) for number, tenant in enumerate(self._tenants)]
+        named = enumerate(self._tenants if command else [])
+        self._commanders = [Commander(self, seed, number, tenant, command) for number, tenant in named]
         self._gate = Gatekeeper(self, seed, self._tenants[0], LEASE.total_seconds())
         self._expected = 0
         self._over = 0
@@ -79,13 +88,15 @@ class Driver:
             yield again(partial(self._hand_in, oddities), OFTEN)
             yield again(partial(self._hand_in, Lines(self, self._seed, number, tenant)), OFTEN)
             yield again(self._fickle[number].step, OFTEN)
+            yield again(Newest(self, self._seed, number, tenant, self._command).step, OFTEN)
             yield again(Weaver(self, self._seed, number, tenant).step, OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
+        yield from (again(partial(self._hand_in, each), SELDOM) for each in self._commanders)
         yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(self._gate.step, 0.0)
         yield from (again(step, pause) for step, pause in self._more)
 
-    async def _hand_in(self, chore: Oddities | Lines | Crowd) -> None:
+    async def _hand_in(self, chore: Oddities | Lines | Crowd | Commander) -> None:
         self._expected += await chore.step()
 
     async def _client(self, number: int, until: float) -> None:
@@ -152,7 +163,8 @@ class Driver:
     async def wind_down(self) -> None:
         """Cancel whatever would go on for ever, as recorded calls: recurring jobs, and what holds back runs."""
         await self._gate.open()
-        for each in self._fickle:
+        lasting: list[Fickle | Commander] = [*self._fickle, *self._commanders]
+        for each in lasting:
             await each.finish()
         for number, (tenant, role) in enumerate(CLIENTS):
             if role == "bulk":

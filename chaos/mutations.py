@@ -4,6 +4,7 @@ from typing import Final
 
 from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
 from chaos.mutations_of_admission import OF_ADMISSION
+from chaos.mutations_of_commands import OF_COMMANDS
 from chaos.mutations_of_dispatch import OF_DISPATCH
 from chaos.mutations_of_faces import OF_FACES
 from chaos.mutations_of_stopping import OF_STOPPING
@@ -281,5 +282,6 @@ MUTANTS: Final = (
     *OF_DISPATCH,
     *OF_ADMISSION,
     *OF_STOPPING,
+    *OF_COMMANDS,
     *OF_FACES,
 )

@@ -31,6 +31,8 @@ WHISPER: Final = "whisper."
 """Stands in its payloads, and nowhere else."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
+QUEUES: Final = frozenset({"queue", "queueOne", "cancelPrevious"})
+"""Kinds of overlap that let an instant wait until the one before is over."""
 REFUSED: Final = "results came after the lease was lost and were not taken"
 """What a worker logs of results that the database did not take from it."""
 LEFT_BEHIND: Final = "runs were left behind although it was their turn"
@@ -164,6 +166,8 @@ class Dump(msgspec.Struct, kw_only=True):
     """By run: what the product has on record of its replays and of its discard, {"deed", "at", "by"}, in order."""
     booked: dict[str, list[int]] = {}
     """By run: the fences that wrote an effect in the transaction of their success."""
+    left: list[str] = []
+    """Processes of commands that were there when everything had come to rest."""
     missed: dict[str, list[dict[str, Any]]] = {}
     """Recorded ranges of missed instants per tenant: {"job", "from", "through"}."""
     audit: dict[str, Trail] = {}
@@ -196,7 +200,7 @@ def waits_for_others(evidence: Evidence) -> Callable[[Effect], bool]:
     """Whether a run may have to wait for other runs, and not only for its time: then it is not late."""
     crowds = evidence.settings.get("crowds", {})
     rows = (row for rows_ in evidence.dump.jobs.values() for row in rows_)
-    jobs = {row["jobId"] for row in rows if row.get("concurrency") or row.get("overlap") in {"queue", "queueOne"}}
+    jobs = {row["jobId"] for row in rows if row.get("concurrency") or row.get("overlap") in QUEUES}
 
     def waits(start: Effect) -> bool:
         return start.concurrency_key is not None or start.tenant in crowds or start.job in jobs

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from chaos.plan import SLOWEST
 from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
 from chaos.topology import NODES, REMOTE, Topology
 from foliot.domain.misfire import GRACE
-from foliot.store.fleet import HEARTBEAT, LEASE
+from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
 
 PROGRESS: Final = 10.0
 CALM: Final = 10.0
@@ -61,8 +61,24 @@ class Done(msgspec.Struct, frozen=True):
 async def run(options: Options, say: Callable[[str], None]) -> Done:
     folder = options.folder
     topology = Topology(folder, guard=options.guard, source=options.source, say=say)
-    settings = {
+    try:
+        await topology.start()
+        head = {"seed": options.seed, "settings": _settings(options, topology)}
+        (folder / "run.json").write_bytes(msgspec.json.encode(head))
+        api = Api(topology.urls, topology.keys, folder / "operations.jsonl")
+        try:
+            return await _under_load(options, topology, api, say)
+        finally:
+            await api.close()
+    finally:
+        await topology.stop()
+
+
+def _settings(options: Options, topology: Topology) -> dict[str, Any]:
+    """What the checker must know of how the product was set up."""
+    return {
         "lease": LEASE.total_seconds(),
+        "stop": STOPPED_WITHIN.total_seconds(),
         "heartbeat": HEARTBEAT.total_seconds(),
         "grace": GRACE.total_seconds(),
         "schedulers": [name for name in NODES if name.startswith("scheduler")],
@@ -71,19 +87,9 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         "crowds": {CROWDED: CROWD},
         "quotas": {RATIONED: MOST_JOBS},
         "pace": PACE,
+        "commands": bool(topology.command),
         "attempts": "some",  # see rest.SAMPLE
     }
-    head = {"seed": options.seed, "settings": settings}
-    (folder / "run.json").write_bytes(msgspec.json.encode(head))
-    try:
-        await topology.start()
-        api = Api(topology.urls, topology.keys, folder / "operations.jsonl")
-        try:
-            return await _under_load(options, topology, api, say)
-        finally:
-            await api.close()
-    finally:
-        await topology.stop()
 
 
 async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
@@ -94,7 +100,14 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     weigher = Weigher(api, topology.weigh, options.seed)
     more = [(insider.step, 0.5), (weigher.step, WEIGH_EVERY), *_faces(api, options.seed, keys)]
     driver = Driver(
-        api, options.seed, topology.ledger_url, rate=rate, slowest=options.slowest, odd=options.odd, more=more
+        api,
+        options.seed,
+        topology.ledger_url,
+        rate=rate,
+        slowest=options.slowest,
+        odd=options.odd,
+        command=topology.command,
+        more=more,
     )
     nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only, bursts=options.bursts)
     began = time.time()

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from chaos.barracks import Barracks
 from chaos.ground import Clocks, Disk, Lacking, Network
 from chaos.node import Node
 from chaos.patience import until
@@ -66,6 +67,7 @@ class Topology:
         self.disk = self._try("diskFull", lambda: Disk(self._home / "disk.img", self._home / "postgres"))
         self.network = self._try("partition by network namespace", Network)
         self.clocks = self._try("clockJump", lambda: Clocks(self._home))
+        self.barracks = self._try("commands", lambda: Barracks(self._home, self._home / "ledger.sock"))
         self.server = PostgresServer(self._home, settings=_DATABASE, log=say)
         self.watch = Watch(self.server)
         self.proxies = Proxies(self._home / "proxy.sock")
@@ -93,6 +95,11 @@ class Topology:
         return [f"http://127.0.0.1:{self._ports[name]}" for name in ("http-0", "http-1")]
 
     @property
+    def command(self) -> tuple[str, ...]:
+        """What does what its payload says, if commands can be run here."""
+        return self.barracks.argv if self.barracks else ()
+
+    @property
     def ledger_url(self) -> str:
         """Where handlers call it: an address that all nodes reach."""
         return f"http://{self.network.ledger if self.network else '127.0.0.1'}:{self._ports['ledger']}"
@@ -100,6 +107,7 @@ class Topology:
     async def start(self) -> None:
         """Return when every API answers."""
         await asyncio.to_thread(self.server.start)
+        await self._inspect_barracks()
         await self._command("migrate")
         for tenant in TENANTS:
             made = await self._command("tenant", "create", tenant, "--role", "operator", "--serve", "*", "--json")
@@ -120,6 +128,13 @@ class Topology:
             self.nodes[name] = node = self._node(name)
             self._tasks.append(asyncio.create_task(node.keep(self._stop)))
         await self.ready()
+
+    async def _inspect_barracks(self) -> None:
+        try:
+            if self.barracks:
+                await self.barracks.inspect()
+        except Lacking as error:
+            self.lacking["commands"], self.barracks = str(error), None
 
     async def ready(self) -> None:
         """Wait until every API answers that it is ready; TimeoutError, with its last words, if one never does."""
@@ -148,6 +163,8 @@ class Topology:
     def _clear(self) -> None:
         with suppress(OSError):
             shutil.copy(self._home / "postgres.log", self.folder / "logs")
+        if self.barracks:
+            self.barracks.clear()
         for ground in (self.network, self.disk):
             if ground is not None:
                 ground.close()
@@ -179,6 +196,8 @@ class Topology:
         }
         if self.clocks:
             environment |= self.clocks.environment(name)
+        if self.barracks and kind == "worker":
+            environment |= self.barracks.environment()
         if self.network and name == ALONE:
             command = self.network.inside(command)
         return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)

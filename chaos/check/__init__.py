@@ -10,6 +10,7 @@ from chaos.check.budget import too_many_runs
 from chaos.check.cancel import cancelled_wrongly
 from chaos.check.case import Case
 from chaos.check.catchup import caught_up_wrongly
+from chaos.check.command import left_somebody
 from chaos.check.concurrency import limits_broken, overlaps
 from chaos.check.executions import (
     at_most_once_broken,
@@ -36,6 +37,7 @@ from chaos.check.jitter import out_of_place
 from chaos.check.keys import keys_wrong
 from chaos.check.ledger import false_ledger
 from chaos.check.letters import letters_broken
+from chaos.check.newest import outlived_by_newer
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
 from chaos.check.rations import rations_exceeded
@@ -45,7 +47,7 @@ from chaos.check.versions import lost_updates
 
 __all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
 
-SAFETY = tuple(f"S{number}" for number in range(1, 28))
+SAFETY = (*(f"S{number}" for number in range(1, 28)), "S31", "S32")
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -68,6 +70,8 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     audit_wrong,
     rations_exceeded,
     clear_text,
+    left_somebody,
+    outlived_by_newer,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,

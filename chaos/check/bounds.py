@@ -36,6 +36,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How long a fenced-out attempt may go on beside its successors, where a limit is set."""
     schedulers: tuple[str, ...] = ()
     """All processes that fire; without them nobody knows when none did."""
+    stop: float = 20.0
+    """How long what a worker holds may go on after it was asked to stop."""
     straggler: float = 3.0
     """How long after a process was stopped something that it had sent may still take effect."""
     hush: float = 0.5

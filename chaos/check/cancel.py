@@ -20,7 +20,7 @@ def cancelled_wrongly(case: Case) -> Iterator[Finding]:
         if answer["status"] in OVER:
             yield from _is_over(case, run, answer["status"], seconds(answer["finishedAt"]))
         elif answer.get("stopsBy"):
-            yield from _has_stopped(case, run, seconds(answer["cancelRequestedAt"]), seconds(answer["stopsBy"]))
+            yield from has_stopped(case, run, seconds(answer["cancelRequestedAt"]), seconds(answer["stopsBy"]))
         elif answer["status"] in {"pending", "running"}:
             yield _about(
                 run, "unheard", f"was to be cancelled, and the answer is just {answer['status']}", each.completed
@@ -41,22 +41,22 @@ def _is_over(case: Case, run: Run, status: str, at: float) -> Iterator[Finding]:
             return
 
 
-def _has_stopped(case: Case, run: Run, since: float, until: float) -> Iterator[Finding]:
+def has_stopped(case: Case, run: Run, since: float, until: float, check: str = "S21") -> Iterator[Finding]:
     """Somebody held it: it may have been begun until its holder heard of it, by nobody else, and not be tried again."""
     if run.status not in OVER:
-        yield _about(run, "lost", f"was asked to stop, and is {run.status}", since)
+        yield _about(run, "lost", f"was asked to stop, and is {run.status}", since, check)
     before = [start for start in run.starts if start.at <= since]
     after = [start for start in run.starts if start.at > since + case.bounds.clock]
     held = bool(before) and not _was_over(run, before[-1], since)
     if len(after) > (0 if held else 1):
-        yield _about(run, "again", "began again after it had been asked to stop", after[-1].at)
+        yield _about(run, "again", "began again after it had been asked to stop", after[-1].at, check)
     for each in (*run.starts, *run.beats, *run.ends):
         if each.at > until + case.bounds.clock and not _struck(case, each, since):
-            yield _about(run, "went on", f"was alive {each.at - until:.3f} s after it had to be over", each.at)
+            yield _about(run, "went on", f"was alive {each.at - until:.3f} s after it had to be over", each.at, check)
             return
     ended = run.moment("finishedAt") or 0.0
     if ended > until + case.bounds.clock and not case.faults.near(since, ended, case.bounds.lease):
-        yield _about(run, "late", f"was over {ended - until:.3f} s later than was told", ended)
+        yield _about(run, "late", f"was over {ended - until:.3f} s later than was told", ended, check)
 
 
 def _was_over(run: Run, start: Effect, at: float) -> bool:
@@ -69,8 +69,8 @@ def _struck(case: Case, effect: Effect, since: float) -> bool:
     return case.faults.held(case.worker_of(effect), since - case.bounds.lease, effect.at)
 
 
-def _about(run: Run, rule: str, message: str, at: float) -> Finding:
-    return Finding(check="S21", rule=rule, message=message, run=run.id, job=run.job, at=at)
+def _about(run: Run, rule: str, message: str, at: float, check: str = "S21") -> Finding:
+    return Finding(check=check, rule=rule, message=message, run=run.id, job=run.job, at=at)
 
 
 def cancels(case: Case) -> dict[str, int]:

@@ -21,7 +21,7 @@ def graphs_broken(case: Case) -> Iterator[Finding]:
             parents = graphs.parents(run)
             if run.starts:
                 yield from _too_early(case, run, parents)
-            elif run.status == "skipped" and not _never_comes(case, parents):
+            elif run.status == "skipped" and not _never_comes(case, parents) and not _was_left_out(case, run):
                 yield _about(run, "left out", "was skipped, and all that it waited for came", run.moment("finishedAt"))
         yield from _once_each(graphs, case.jobs[name])
 
@@ -63,18 +63,23 @@ def _once_each(graphs: Graphs, job: Job) -> Iterator[Finding]:
     for instant, above in graphs.runs_of(graphs.needs[job.id][0][0]).items():
         if all(run.status is None or run.status in _NEVER for run in above) and instant not in own:
             continue
-        if instant not in own and _had_left(job, instant):
+        if instant not in own and instant is not None and _had_left(job, instant / MICRO):
             continue
         if len(own.get(instant, [])) != 1:
             message = f"has {len(own.get(instant, []))} runs of {job.id} below it, and not one"
             yield _about(above[0], "join", message, above[0].moment("finishedAt"))
 
 
-def _had_left(job: Job, instant: int | None) -> bool:
+def _was_left_out(case: Case, run: Run) -> bool:
+    """Whether its job may have been cancelled between its instant and when that was fired."""
+    decided = run.moment("finishedAt")
+    return decided is not None and _had_left(case.jobs[run.job or ""], decided + case.bounds.clock)
+
+
+def _had_left(job: Job, by: float) -> bool:
     """Whether it may have been cancelled by then: what is fired afterwards goes without it."""
-    return instant is not None and any(
-        each.kind in _LEAVES and each.outcome is not Outcome.FAIL and each.invoked <= instant / MICRO
-        for each in job.operations
+    return any(
+        each.kind in _LEAVES and each.outcome is not Outcome.FAIL and each.invoked <= by for each in job.operations
     )
 
 

@@ -10,10 +10,8 @@ import msgspec
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
 from chaos.oracle import seconds
-from chaos.records import Effect
+from chaos.records import QUEUES, Effect
 from chaos.timeline import Gate
-
-QUEUES = frozenset({"queue", "queueOne"})
 
 
 class Place(NamedTuple):
@@ -87,7 +85,9 @@ def left_place(case: Case, run: Run) -> float | None:
     back = case.replays(run)
     if not back and (run.row or {}).get("state") != "discarded":
         return run.moment("finishedAt")
-    ends = [seconds(each["finishedAt"]) for each in run.attempts if each["startedAt"] and each["finishedAt"]]
+    # What came too late is dated when it came: the run had gone on without it.
+    rows = [each for each in run.attempts if not each.get("lateResult")] or run.attempts
+    ends = [seconds(each["finishedAt"]) for each in rows if each["startedAt"] and each["finishedAt"]]
     return max((end for end in ends if not back or end <= back[0]), default=None)
 
 

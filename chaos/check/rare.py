@@ -4,12 +4,14 @@ from chaos.check.audit import told
 from chaos.check.budget import Budget
 from chaos.check.cancel import cancels
 from chaos.check.case import Case
+from chaos.check.command import commanded
 from chaos.check.facts import Call, Job, Run
 from chaos.check.gate import paused_runs
 from chaos.check.graph import woven
 from chaos.check.guardian import stopped_in_time
 from chaos.check.keys import key_uses
 from chaos.check.letters import HAND
+from chaos.check.newest import superseded
 from chaos.check.rare_lines import waited
 from chaos.check.rations import refusals
 from chaos.check.sealed import kept
@@ -61,6 +63,8 @@ def rare_paths(case: Case) -> dict[str, int]:
         **waited(case),
         **cancels(case),
         **woven(case),
+        **commanded(case),
+        **superseded(case),
         **key_uses(case),
         **edits(case),
         **told(case),

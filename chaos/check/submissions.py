@@ -7,6 +7,7 @@ from chaos.check.calls import apart
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.finding import Finding
+from chaos.check.newest import explains
 from chaos.records import Outcome, digest
 from chaos.timeline import Gate, agrees
 
@@ -153,6 +154,8 @@ def _was_cancelled(case: Case, run: Run) -> bool:
     job = case.jobs.get(run.job or "")
     ended = run.moment("finishedAt")
     own = case.cancels.get(run.id, [])
+    if job is not None and ended is not None and explains(job, run, ended + case.bounds.clock):
+        return True
     return any(
         (each.kind in _ENDS_RUNS or each.kind == "cancelRun")
         and each.outcome is not Outcome.FAIL

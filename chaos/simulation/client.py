@@ -15,6 +15,7 @@ from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
+from chaos.newest import Newest
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.simulation.node import LEASE, ApiNode
@@ -94,6 +95,7 @@ class Clients:
             (number, tenant), (other, stranger) = _one_each()
             self._fickle = Fickle(self, self._world.seed, other, stranger, FEW)
             yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
+            yield again(Newest(self, self._world.seed, other, stranger).step, OFTEN)
             yield again(Crowd(self, self._world.seed).step, OFTEN)
             yield again(self._fickle.step, OFTEN)
         if not self._world.has_chores:

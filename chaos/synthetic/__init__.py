@@ -3,6 +3,7 @@
 from chaos.records import Evidence
 from chaos.synthetic import (
     planted_cancels,
+    planted_commands,
     planted_executions,
     planted_faces,
     planted_graphs,
@@ -22,6 +23,7 @@ __all__ = [
     "clean",
     "planted",
     "planted_cancels",
+    "planted_commands",
     "planted_executions",
     "planted_faces",
     "planted_graphs",

@@ -18,7 +18,7 @@ def cancels(world: World) -> None:
         play(world, run, at + 0.03)
 
 
-def _cancel(world: World, run: dict[str, Any], at: float, status: str, finished: float | None) -> None:
+def cancel(world: World, run: dict[str, Any], at: float, status: str, finished: float | None) -> None:
     answer: dict[str, Any] = {"runId": run["id"], "status": status, "finishedAt": rfc3339(finished)}
     if finished is None:
         answer |= {"cancelRequestedAt": rfc3339(at), "stopsBy": rfc3339(at + BOUNDS.lease + 5)}
@@ -27,29 +27,29 @@ def _cancel(world: World, run: dict[str, Any], at: float, status: str, finished:
 
 def _waiting(world: World, run: dict[str, Any], at: float) -> None:
     record(world, run, at, at, "cancelled", at + 0.5, 0)
-    _cancel(world, run, at + 0.5, "cancelled", at + 0.5)
+    cancel(world, run, at + 0.5, "cancelled", at + 0.5)
 
 
 def _between_attempts(world: World, run: dict[str, Any], at: float) -> None:
     _begin(world, run, at, "failed", at + 0.4)
     record(world, run, at, at, "cancelled", at + 0.9, 1)
-    _cancel(world, run, at + 0.9, "cancelled", at + 0.9)
+    cancel(world, run, at + 0.9, "cancelled", at + 0.9)
 
 
 def _running(world: World, run: dict[str, Any], at: float) -> None:
     _begin(world, run, at, "cancelled", at + 0.7)
     record(world, run, at, at, "cancelled", at + 0.7, 1)
-    _cancel(world, run, at + 0.5, "running", None)
+    cancel(world, run, at + 0.5, "running", None)
 
 
 def _over(world: World, run: dict[str, Any], at: float) -> None:
     ended = carry_out(world, run, at, at, Plan()).at
-    _cancel(world, run, ended + 0.1, "completed", ended)
+    cancel(world, run, ended + 0.1, "completed", ended)
 
 
 def _in_spite(world: World, run: dict[str, Any], at: float) -> None:
     ended = carry_out(world, run, at, at, Plan(takes=1)).at
-    _cancel(world, run, ended - 0.2, "running", None)
+    cancel(world, run, ended - 0.2, "running", None)
 
 
 def _begin(world: World, run: dict[str, Any], at: float, status: str, ended: float) -> None:

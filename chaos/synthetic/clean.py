@@ -15,6 +15,7 @@ from chaos.synthetic.calls import (
     submit_unanswered,
 )
 from chaos.synthetic.cancels import cancels
+from chaos.synthetic.commands import commands, newest
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.faces import faces
 from chaos.synthetic.graphs import graphs
@@ -198,6 +199,8 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _manners,
     letters,
     cancels,
+    commands,
+    newest,
     graphs,
     snoozes,
     bookings,

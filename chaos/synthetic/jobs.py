@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from chaos.check.lines import QUEUES
 from chaos.oracle import MICRO, Definition, body_of, patched
-from chaos.records import Operation, Outcome
+from chaos.records import QUEUES, Operation, Outcome
 from chaos.synthetic.execution import Plan, carry_out, new_run, record
 from chaos.synthetic.world import BEGIN, BOUNDS, LENGTH, World, rfc3339
 from chaos.timeline import Gate, Standing

@@ -145,6 +145,7 @@ class World:
                 "schedulers": ["scheduler-0"],
                 "remote": f"w{SLOTS - 1}",
                 "crowds": {CROWDED: CROWD},
+                "commands": True,
                 "quotas": {RATIONED: MOST_JOBS},
                 "pace": PACE,
             },

@@ -1,40 +1,25 @@
 """Two at the same line at the same moment: whoever comes second waits or is looked after, and no wake-up is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from burying import bury
 from foliot.domain.spec import FunctionHandler, Spec
-from foliot.services.control import Control
 from foliot.services.tenants import Tenants
 from foliot.store import fleet, letters
 from foliot.store.admission import enter
 from foliot.store.database import Connection
 from foliot.store.jobs import draw_ids
 from foliot.store.submission import NewRun, plan
+from services.racing import control, done_or_waiting
 from services.test_admission import left_behind, promote
 from world import NOOP, World
 
 LIMIT = 5
 FRAGILE = Spec(handler=FunctionHandler("fragile"), delivery="atMostOnce", max_retries=0)
 IDLE = Spec(handler=FunctionHandler("idle"))
-
-
-class Within:
-    """A database whose transactions are part of one that is open already."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        yield self._connection
-
-    connection = transaction
 
 
 class Scene:
@@ -81,13 +66,10 @@ class Scene:
         await letters.replay(await line.connection(), self.world.tenant, {self.letter: 1}, "by hand")
 
     async def cancel(self, line: Connection) -> None:
-        await self._control(await line.connection()).cancel(self.world.tenant, self.ended)
+        await control(self.world, await line.connection()).cancel(self.world.tenant, self.ended)
 
     async def pause(self, line: Connection) -> None:
-        await self._control(await line.connection()).pause(self.world.tenant, self.stopped)
-
-    def _control(self, connection: Connection) -> Control:
-        return Control(Within(connection), self.world.specs, self.world.hints.append)  # type: ignore[arg-type]
+        await control(self.world, await line.connection()).pause(self.world.tenant, self.stopped)
 
     async def play_to_the_end(self) -> None:
         """Let everything run that is left, never more at once than may."""
@@ -123,19 +105,13 @@ async def test_of_two_deeds_at_once_none_loses_a_wake_up(world: World, first: st
             async with world.unfinished() as line:
                 await DEEDS[first](scene, line)
                 rival = asyncio.create_task(later())
-                await _done_or_waiting(world, rival)
+                await done_or_waiting(world, rival)
             await rival
             assert await scene.held() <= LIMIT
             assert await left_behind(world) == 0
             await promote(world)
             assert await scene.held() == LIMIT  # as many as wait, and more, so no seat stays empty
             await scene.play_to_the_end()
-
-
-async def _done_or_waiting(world: World, rival: "asyncio.Task[None]") -> None:
-    waiting = asyncio.create_task(world.until_waiting())
-    await asyncio.wait({rival, waiting}, timeout=timedelta(seconds=30).total_seconds(), return_when="FIRST_COMPLETED")
-    waiting.cancel()
 
 
 async def test_a_seat_that_is_freed_while_another_run_comes_in_is_not_forgotten(world: World):

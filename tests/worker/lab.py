@@ -1,6 +1,7 @@
 """Commands as a worker runs them, in the test's process or in one of an ordinary user's own."""
 
 import asyncio
+import fcntl
 import json
 import os
 import pwd
@@ -8,8 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -119,6 +121,7 @@ async def main(walls: bool, argv: list[str], payload: Any) -> None:
             told = {
                 "error": answer.error if isinstance(answer, Failure) else None,
                 "said": lab.heard[-1].stdout if lab.heard else "",
+                "terminal": _has_terminal(),
             }
             print(json.dumps({**told, "parts": sorted(lab.isolation.parts)}), flush=True)  # noqa: T201
 
@@ -129,6 +132,13 @@ def _stop_soon(nursery: Nursery) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def _has_terminal() -> bool:
+    with suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDWR))
+        return True
+    return False
+
+
 def _relatives() -> list[int]:
     """Ourselves and our guardian: who knows secrets, or could end a command's guard."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
@@ -137,9 +147,12 @@ def _relatives() -> list[int]:
 
 @contextmanager
 def as_process(
-    argv: Sequence[str], asked: Any = None, *, walls: bool, ordinary: bool = False
+    argv: Sequence[str], asked: Any = None, *, walls: bool, ordinary: bool = False, terminal: bool = False
 ) -> "Iterator[subprocess.Popen[str]]":
-    """A lab of its own that runs one command, with a secret in its environment; of an ordinary user, if so wanted."""
+    """A lab of its own that runs one command, with a secret in its environment; of an ordinary user, if so wanted.
+
+    `terminal`: it was started from one.
+    """
     paths = ":".join(filter(None, _paths()))
     environment = {"PYTHONPATH": paths, "FOLIOT_DATABASE_URL": PLANTED, "PATH": SEARCHED}
     python, become = sys.executable, None
@@ -148,6 +161,9 @@ def as_process(
             # Root's own Python may lie where nobody else may go: it is shown in another place.
             python, become = f"{place}/bin/{Path(sys.executable).resolve().name}", partial(_become_nobody, place)
             environment["LD_LIBRARY_PATH"] = f"{place}/lib"
+        if terminal:
+            ours, theirs = os.openpty()
+            become = partial(_sit_down_at, theirs)
         command = [python, "-m", "worker.lab", json.dumps([walls, argv, asked])]
         with subprocess.Popen(
             command,
@@ -161,6 +177,13 @@ def as_process(
                 yield process
             finally:
                 process.kill()
+                for each in (ours, theirs) if terminal else ():
+                    os.close(each)
+
+
+def _sit_down_at(terminal: int) -> None:
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
 def _paths() -> list[str]:

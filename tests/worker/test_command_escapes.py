@@ -89,9 +89,9 @@ def house() -> Iterator[Path]:
 
 
 @contextmanager
-def unix_socket() -> Iterator[str]:
-    """Where a database might listen: in a temporary folder that everybody may enter."""
-    with tempfile.TemporaryDirectory() as made, closing(socket.socket(socket.AF_UNIX)) as listener:
+def unix_socket(place: str | None = None) -> Iterator[str]:
+    """Where a database might listen, or an engine of containers: in a folder that everybody may enter."""
+    with tempfile.TemporaryDirectory(dir=place) as made, closing(socket.socket(socket.AF_UNIX)) as listener:
         Path(made).chmod(0o755)
         path = Path(made) / ".s.PGSQL.5432"
         listener.bind(str(path))
@@ -136,17 +136,22 @@ async def test_as_another_user_a_command_gets_hold_of_nothing(
 async def test_behind_walls_there_is_no_network_no_socket_and_nothing_that_is_hidden_unless_the_operator_says_so(
     lab: Lab, house: Path
 ):
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener, unix_socket() as path:
+    with (
+        closing(socket.create_server(("127.0.0.1", 0))) as listener,
+        unix_socket() as path,
+        unix_socket(str(house.parent)) as engine,  # one that is hidden by its own name, as those of engines are
+    ):
         door = list(listener.getsockname())
-        asked = payload(house, addresses=[door, METADATA], sockets=[path])
-        assert isinstance(await lab.run(*BURGLAR, payload=asked, hidden=[str(house)]), Returned)
+        asked = payload(house, addresses=[door, METADATA], sockets=[path, engine])
+        hidden = [str(house), engine]
+        assert isinstance(await lab.run(*BURGLAR, payload=asked, hidden=hidden), Returned)
         shut = json.loads(lab.said)
-        shown = [str(house), str(Path(path).parent)]
+        shown = [str(house), str(Path(path).parent), engine]
         opened = {"network": True, "readable": shown, "tenants": {"*": {"allow": ["*"]}}}
-        assert isinstance(await lab.run(*BURGLAR, payload=asked, hidden=[str(house)], policy=opened), Returned)
+        assert isinstance(await lab.run(*BURGLAR, payload=asked, hidden=hidden, policy=opened), Returned)
         open_ = json.loads(lab.said)
     assert (shut["reached"], shut["unix"], shut["read"]) == ([], [], [])
-    assert (open_["reached"][:1], open_["unix"], open_["read"]) == ([door], [path], asked["files"])
+    assert (open_["reached"][:1], open_["unix"], open_["read"]) == ([door], [path, engine], asked["files"])
 
 
 @needs_root
@@ -203,6 +208,16 @@ def test_as_the_workers_own_user_a_command_finds_no_credentials(walls: bool, hou
     kept = ("written", "environment", "looked_into", "attached", "descriptors", "undone")
     assert {name: found[name] for name in kept} == {name: [] for name in kept}
     assert not found["root"]
+
+
+@needs_root
+@with_and_without_walls
+def test_a_command_has_no_terminal_to_type_into(walls: bool):
+    """Who shares the terminal of its worker can write commands there as if the operator had (CVE-2017-5226)."""
+    with as_process(["/bin/sh", "-c", "(: < /dev/tty) && echo reached"], walls=walls, terminal=True) as process:
+        told = json.loads(process.communicate()[0])
+    assert told["terminal"], "its worker has one"
+    assert told["said"] == ""
 
 
 async def _running(lab: Lab, script: str, tenant: tuple[str, int]) -> "asyncio.Future[Any]":

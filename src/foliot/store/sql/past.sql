@@ -21,8 +21,13 @@ SELECT attempt, ending, state, started_at, finished_at, worker, error
   FROM history WHERE tenant = $1 AND run = $2 ORDER BY finished_at, fence NULLS LAST
 
 -- :name lingers
--- What keeps a cancelled job from being erased: a run of it that goes on, or a job that waits for it.
-SELECT EXISTS (SELECT FROM live_run WHERE job = $1) OR EXISTS (SELECT FROM timer WHERE job = $1) AS goes_on,
+-- What keeps a cancelled job from being erased: a run of it that goes on, an instant at which it is to fire the graph that
+-- it was the first root of and that nobody else would fire, or a job that waits for it.
+SELECT EXISTS (SELECT FROM live_run WHERE job = $1) OR EXISTS (SELECT FROM timer WHERE job = $1)
+       OR EXISTS (SELECT FROM subscription s JOIN schedule ON schedule.id = s.schedule
+                   WHERE s.head = $1 AND s.job <> $1
+                     AND (schedule.next_at <= s.until OR EXISTS (
+                              SELECT FROM firing f WHERE f.schedule = s.schedule AND f.closed_at IS NULL))) AS goes_on,
        ARRAY(SELECT d.child FROM dependency d JOIN job ON job.id = d.child
               WHERE d.parent = $1 AND d.until = 'infinity' AND job.gate <> 2 ORDER BY 1 LIMIT 3) AS children
 

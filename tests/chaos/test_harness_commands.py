@@ -1,0 +1,143 @@
+"""Commands of the chaos application: they report like every other handler, and none of them stays unnoticed."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos.barracks import Barracks
+from chaos.commands import LONG_EVERY, Commander
+from chaos.ledger import Ledger, serve_reports
+from chaos.newest import Newest
+from chaos.records import Effect, Operation, Outcome, Phase, digest, read_lines
+from foliot.cli.commands import read_policy
+from foliot.kit.tasks import background
+from worker.making import eventually
+
+RUN = {
+    "FOLIOT_RUN": "run_a",
+    "FOLIOT_JOB": "job_b",
+    "FOLIOT_ATTEMPT": "1",
+    "FOLIOT_FENCE": "7",
+    "FOLIOT_SCHEDULED_AT": "2026-11-15T20:16:25.250000Z",
+}
+ARGV = ("/usr/bin/python3", "-I", "emitter.py", "ledger.sock")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands run on Linux only")
+
+
+class Told:
+    """A caller who writes down what it was asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any, str | None]] = []
+
+    async def insist(
+        self,
+        client: int,
+        tenant: str,
+        kind: str,
+        job: str | None,
+        body: dict[str, Any] | None = None,
+        key: str | None = None,
+        run: str | None = None,
+    ) -> Operation:
+        self.calls.append((kind, body, run or job))
+        names = [f"run_{len(self.calls)}.{place}" for place, _ in enumerate((body or {}).get("runs", ()))]
+        answer = {"runIds": names, "jobId": f"job_{len(self.calls)}"}
+        times = {"invoked": 0.0, "completed": 0.0}
+        return Operation(
+            number=1, client=client, tenant=tenant, kind=kind, outcome=Outcome.OK, body=body, answer=answer, **times
+        )
+
+    async def read(self, _tenant: str, _path: str, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+async def asked(seed: int) -> list[tuple[str, Any, str | None]]:
+    told = Told()
+    commander, newest = Commander(told, seed, 0, "acme", ARGV), Newest(told, seed, 0, "acme", ARGV)
+    for _ in range(LONG_EVERY):
+        await commander.step()
+        await newest.step()
+    await commander.finish()
+    return told.calls
+
+
+async def test_chores_come_from_the_seed_alone_and_cancel_what_would_go_on(monkeypatch: pytest.MonkeyPatch):
+    pause = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda _: pause(0))
+    calls = await asked(7)
+    assert calls == await asked(7) != await asked(8)
+    runs = [run for kind, body, _ in calls if kind == "createRuns" for run in body["runs"]]
+    assert all(run["handler"] == {"type": "command", "argv": list(ARGV)} for run in runs)
+    assert len({run["payload"]["serial"] for run in runs}) == len(runs)
+    # What would take for ever and has no time-out is cancelled: the last of every other batch.
+    batches = [(place, body["runs"]) for place, (kind, body, _) in enumerate(calls, 1) if kind == "createRuns"]
+    endless = [f"run_{place}.{len(some) - 1}" for place, some in batches if "timeoutSeconds" not in some[-1]]
+    assert [run for kind, _, run in calls if kind == "cancelRun"] == endless
+    assert len(endless) == LONG_EVERY // 2
+    jobs = [body for kind, body, _ in calls if kind == "createJob"]
+    assert {job["overlap"] for job in jobs} == {"cancelPrevious"}
+    assert len(jobs) == 2
+
+
+@asynccontextmanager
+async def reporting(folder: Path) -> AsyncIterator[Ledger]:
+    ledger = Ledger(folder / "ledger.jsonl")
+    server = await asyncio.start_unix_server(
+        lambda reader, writer: serve_reports(ledger, reader, writer), folder / "ledger.sock"
+    )
+    async with background(ledger.run()):
+        yield ledger
+    server.close()
+
+
+async def run(argv: tuple[str, ...], payload: dict[str, Any]) -> int:
+    process = await asyncio.create_subprocess_exec(
+        *argv, env=RUN, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    await process.communicate(msgspec.json.encode(payload))
+    return process.returncode or 0
+
+
+async def test_a_command_reports_like_any_other_handler(tmp_path: Path):
+    barracks = Barracks(tmp_path, tmp_path / "ledger.sock")
+    payload = {"tenant": "acme", "serial": "250.1", "slow": 0.6, "fail": 1, "name": "Grüße", "numbers": [1, 24.0, 0.35]}
+    async with reporting(tmp_path):
+        assert await run(barracks.argv, payload) == 1
+    effects = read_lines(tmp_path / "ledger.jsonl", Effect)
+    assert [each.phase for each in effects] == [Phase.START, Phase.BEAT, Phase.EFFECT, Phase.END]
+    first, *_, last = effects
+    assert (first.run, first.job, first.attempt, first.fence, first.scheduled_at) == (
+        "run_a", "job_b", 1, 7, 1_794_773_785.25
+    )  # fmt: skip
+    assert {each.payload for each in effects} == {digest(payload)}
+    assert all(each.isolated and each.nonce == first.nonce for each in effects)
+    assert last.failed
+
+
+async def test_whom_a_command_leaves_behind_tells_that_it_is_alive_and_is_found(tmp_path: Path):
+    barracks = Barracks(tmp_path, tmp_path / "ledger.sock")
+    async with reporting(tmp_path) as ledger:
+        assert await run(barracks.argv, {"tenant": "acme", "serial": "250.2", "leaves": True}) == 0
+        try:
+            await eventually(lambda: ledger.counts[Phase.BEAT] > 0)
+            (left,) = barracks.living()
+            assert str(tmp_path) in left
+        finally:
+            barracks.clear()
+        await eventually(lambda: not barracks.living())
+
+
+def test_the_operator_allows_just_this_command(tmp_path: Path):
+    barracks = Barracks(tmp_path, tmp_path / "ledger.sock")
+    rights = read_policy(Path(barracks.environment()["FOLIOT_COMMANDS"])).of("acme")
+    assert rights is not None
+    assert rights.allows(barracks.argv[0], barracks.argv)
+    assert not rights.allows(barracks.argv[0], (barracks.argv[0], "-c", "pass"))
+    assert set(rights.readable) == {barracks.argv[2], barracks.argv[3]}
