@@ -24,6 +24,7 @@ from foliot.domain.seal import Mac, Voucher, signature
 from foliot.domain.secret import SecretRef, Text
 from foliot.domain.spec import HttpHandler
 from foliot.kit import telemetry
+from foliot.kit.calling import Caller, Reply
 from foliot.kit.outbound import GuardedConnector, Refused
 from foliot.store.dispatch import Claimed
 from foliot.wire.codec import rfc3339
@@ -31,14 +32,14 @@ from foliot.worker.executor import Assignment, Executor
 
 LARGEST_RESPONSE: Final = 64 * 1024
 """Bytes of an answer that are read: enough for an error message, too few to fill a worker's memory."""
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=10)
+"""Only of connecting: the time of an attempt is the runner's business."""
 _TRANSIENT: Final = frozenset({408, 409, 425, 429})
-_ALWAYS: Final = CIMultiDict(
-    (
-        ("Content-Type", "application/json"),
-        ("Accept", "*/*"),
-        ("Accept-Encoding", "identity"),  # the answer is not decompressed, and its text may end up in an error
-        ("User-Agent", "Foliot"),
-    )
+_ALWAYS: Final = (
+    ("Content-Type", "application/json"),
+    ("Accept", "*/*"),
+    ("Accept-Encoding", "identity"),  # the answer is not decompressed, and its text may end up in an error
+    ("User-Agent", "Foliot"),
 )
 _SECRET: Final = re.compile(r"auth|cookie|token|secret|(?<!idempotency-)key|pass|signature|credential", re.IGNORECASE)
 """In the names of headers whose values are nobody's business."""
@@ -53,8 +54,6 @@ def open_session(limit: int, per_host: int = 0, *, egress: Egress) -> aiohttp.Cl
     return aiohttp.ClientSession(
         connector=GuardedConnector(egress.reason, limit=limit, limit_per_host=per_host or limit, ttl_dns_cache=10),
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers=_ALWAYS,
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         auto_decompress=False,
     )
 
@@ -63,7 +62,7 @@ def http_executor(
     session: aiohttp.ClientSession, signing: bytes = b"", voucher: Callable[[], Voucher | None] = lambda: None
 ) -> Executor:
     """Calls are signed with `signing`, and carry a token of the voucher with which their attempt can be ended later."""
-    mac = Mac(signing) if signing else None
+    mac, caller = Mac(signing) if signing else None, Caller(session, LARGEST_RESPONSE, _TIMEOUT)
 
     async def execute(assignment: Assignment) -> Answer:
         began = asyncio.get_running_loop().time()
@@ -72,10 +71,7 @@ def http_executor(
         except ValueError as error:  # what the API let through, and the library does not
             return Failure(f"the address cannot be called: {error}", permanent=True, classes=(REFUSED,))
         try:
-            async with session.request(
-                call.method, call.url, data=call.body, headers=call.headers, allow_redirects=False
-            ) as response:
-                text = await _read(response.content)
+            reply = await caller(*call)
         except Refused as error:
             telemetry.TARGETS_REFUSED.inc()
             return Failure(str(error), permanent=True, classes=(REFUSED,))
@@ -83,17 +79,17 @@ def http_executor(
             # Whatever the library calls it, to a rule it is what its name says: no connection.
             classes = ("ConnectionError", *classes_of(type(error)))
             return Failure(f"{call.url} could not be called: {type(error).__name__} {error}", classes=classes)
-        if response.status == 202 and is_taken_over(response) and "Foliot-Token" in call.headers:
+        if reply.status == 202 and is_taken_over(reply) and "Foliot-Token" in call.headers:
             spent = timedelta(seconds=asyncio.get_running_loop().time() - began)
             return Entrusted(max(assignment.spec.timeout - spent, timedelta()))
-        return _verdict(response, text, call)
+        return _verdict(reply, call)
 
     return execute
 
 
-def is_taken_over(response: aiohttp.ClientResponse) -> bool:
+def is_taken_over(reply: Reply) -> bool:
     """Whether an answer of 202 says that the attempt goes on over there, and ends by a later call."""
-    return response.headers.get("Foliot-Complete", "").strip().lower() == "later"
+    return reply.headers.get("Foliot-Complete", "").strip().lower() == "later"
 
 
 class _Target(msgspec.Struct):
@@ -151,6 +147,7 @@ def _values(headers: Mapping[str, Text]) -> Mapping[str, str]:
 def _headers(run: Claimed, name: str, at: str) -> CIMultiDict[str]:
     return CIMultiDict(
         (
+            *_ALWAYS,
             ("Idempotency-Key", name),
             ("Foliot-Run", name),
             ("Foliot-Attempt", str(run.attempt + 1)),
@@ -179,32 +176,20 @@ def _parsed(url: str) -> URL:
     return URL(url)
 
 
-async def _read(content: aiohttp.StreamReader) -> bytes:
-    """The answer, up to the cap. What is read to its end leaves its connection fit for the next call."""
-    first = await content.read(LARGEST_RESPONSE)
-    if content.at_eof():
-        return first
-    parts, room = [first], LARGEST_RESPONSE - len(first)
-    while room and (part := await content.read(room)):
-        parts.append(part)
-        room -= len(part)
-    return b"".join(parts)
-
-
-def _verdict(response: aiohttp.ClientResponse, text: bytes, call: _Call) -> Answer:
+def _verdict(reply: Reply, call: _Call) -> Answer:
     """2xx is success; 4xx except 408, 409, 425, 429 cannot be mended by trying again, unless a rule says so."""
-    status = response.status
+    status = reply.status
     if 200 <= status < 300:
-        return _returned(response, text) if text else None
-    error = f"answered {status}: {text[:1_000].decode(errors='replace')}".rstrip(": ")
+        return _returned(reply) if reply.text else None
+    error = f"answered {status}: {reply.text[:1_000].decode(errors='replace')}".rstrip(": ")
     permanent = 400 <= status < 500 and status not in _TRANSIENT
-    after, classes = _retry_after(response.headers), classes_of_status(status)
+    after, classes = _retry_after(reply.headers), classes_of_status(status)
     return Failure(Redaction(call.secrets).hide(error), permanent=permanent, retry_after=after, classes=classes)
 
 
-def _returned(response: aiohttp.ClientResponse, text: bytes) -> Returned | None:
+def _returned(reply: Reply) -> Returned | None:
     """A small answer in JSON is the result."""
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    kind, text = reply.headers.get("Content-Type", "").partition(";")[0].strip().lower(), reply.text
     if (kind == "application/json" or kind.endswith("+json")) and text != b"null" and is_small_json(text):
         return Returned(text)
     return None
