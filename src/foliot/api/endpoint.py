@@ -171,7 +171,9 @@ def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", op
         kind, made_from = operation.text
         if (header(request, b"content-type") or "").partition(";")[0].strip().lower() == kind:
             return made_from(read_text(raw))
-    return None if not raw and operation.body_is_optional else read_body(raw, decoder)
+    if not raw and operation.body_is_optional:
+        return None
+    return read_body(raw, decoder, deeply=not operation.is_many)
 
 
 def _condition(request: Request, operation: Operation) -> Condition:
