@@ -37,7 +37,7 @@ _REFUSALS: Final = MappingProxyType(
         503: ("Unavailable", "Foliot cannot answer now, or too much waits already", _AGAIN),
     }
 )
-_OTHERS: Final = frozenset({"tenant", "job"})
+_OTHERS: Final = frozenset({"tenant", "job", "worker"})
 """Fields of a query or a body that name something which may not be there."""
 
 
