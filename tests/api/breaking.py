@@ -42,11 +42,11 @@ def _of_operation(place: str, before: Schema, after: Schema, old: Schema, new: S
         yield place, "takes no body any more"
     elif was and is_now:
         yield from _of_contents(f"{place} body", was["content"], is_now["content"], sent)
-    for status, answer in before["responses"].items():
+    for status, told in before["responses"].items():
         if status not in after["responses"]:
             yield place, f"{status} is not answered any more"
             continue
-        now = after["responses"][status]
+        answer, now = _resolved(told, old), _resolved(after["responses"][status], new)
         yield from _of_contents(f"{place} {status}", answer.get("content", {}), now.get("content", {}), read)
         for name in answer.get("headers", {}).keys() - now.get("headers", {}).keys():
             yield f"{place} {status}", f"the header {name} is gone"
@@ -148,8 +148,10 @@ class Comparison(NamedTuple):
 
 
 def _resolved(schema: Schema, document: Schema) -> Schema:
+    """What is meant, if only its place is told: a shape, an answer."""
     while reference := schema.get("$ref"):
-        schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+        *_, kind, name = reference.split("/")
+        schema = document["components"][kind][name]
     return schema
 
 

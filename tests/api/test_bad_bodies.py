@@ -95,9 +95,28 @@ async def test_a_name_that_stands_twice_is_refused(api: Caller, world: World):
     assert await rows(world) == before
 
 
+async def test_so_is_one_that_stands_twice_in_an_object_within(api: Caller, world: World, subtests: pytest.Subtests):
+    job, before = (await api.create(name="old", labels={"a": "1"}))["jobId"], await rows(world)
+    for within, place in (
+        (b'"handler":{"type":"http","url":"http://a.example","url":"http://b.example"}', "handler.url"),
+        (b'"handler":{"type":"http","url":"http://a.example","headers":{"X-A":"1","X-A":"2"}}', "handler.headers.X-A"),
+        (b'"handler":"f","labels":{"a":"1","a":"2"}', "labels.a"),
+        (b'"handler":"f","backoff":{"initial":1,"initi\\u0061l":2}', "backoff.initial"),
+        (b'"handler":"f","retry":[{"on":["a"]},{"on":["b"],"on":["c"]}]', "retry[1].on"),
+        (b'"handler":"f","payload":{"a":{}},"labels":{"a":"1","a":"2"}', "labels.a"),
+        (b'"handler":"f","labels":{"a":"1","a":"2"},"payload":[]', "labels.a"),
+    ):
+        for method, address in (("POST", "/v1/jobs"), ("PATCH", f"/v1/jobs/{job}")):
+            with subtests.test(f"{method} {place}"):
+                assert (await api(method, address, raw=b'{"name":"x",%b}' % within)).field == place
+    assert await rows(world) == before
+    assert (await api.get(f"/v1/jobs/{job}")).json["version"] == 1
+
+
 async def test_a_name_twice_inside_a_payload_is_the_handlers_business(api: Caller):
-    raw = b'{"name":"x","handler":"f","payload":{"a":1,"a":2}}'
-    assert (await api("POST", "/v1/jobs", raw=raw)).status == 201
+    for payload in (b'{"a":1,"a":2}', b'[{"a":1,"a":2}]', b'{"labels":{"a":"1","a":"2"}}'):
+        raw = b'{"name":"{}","labels":{"b":"{}"},"handler":{"type":"function","name":"f"},"payload":%b}' % payload
+        assert (await api("POST", "/v1/jobs", raw=raw)).status == 201
 
 
 async def test_a_huge_body_is_refused_before_it_is_read_to_its_end(api: Caller, world: World):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ from api.calling import PLAIN, Caller
 from foliot.api.head import LARGEST
 from foliot.api.reading import LONGEST_QUERY
 from foliot.api.server import serve
+from foliot.services.insights import Insights
+from foliot.store.database import LOOKING
 from world import World
 
 MEANT = (
@@ -101,6 +104,26 @@ async def test_the_plain_body_works_as_it_stands(api: Caller):
 async def test_a_query_has_an_end(api: Caller):
     answer = await api.get("/v1/jobs?name=" + "x" * LONGEST_QUERY)
     assert (answer.status, answer.json["type"]) == (413, "urn:foliot:problem:too-large")
+
+
+async def test_a_search_has_an_end_and_what_changes_something_has_longer(
+    guarded: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    async def search(insights: Insights, *_: Any, **__: Any) -> None:
+        async with insights._database.connection() as connection:
+            await connection.fetch("SELECT pg_sleep(60)")
+
+    with monkeypatch.context() as slowly:
+        slowly.setattr("foliot.store.database.LOOK", "20ms")
+        slowly.setattr(Insights, "jobs", search)
+        answer = await guarded.get("/v1/jobs")
+    assert (answer.status, answer.json["type"]) == (503, "urn:foliot:problem:unavailable")
+    assert "too much to look through" in answer.json["detail"]
+    assert "since" in answer.json["hint"]
+    assert LOOKING.get()
+    await guarded.create()
+    assert not LOOKING.get()
+    assert (await guarded.get("/v1/jobs")).status == 200, "the connections are as good as new"
 
 
 async def test_a_head_without_end_is_cut_off_and_a_large_one_is_not(api: Caller, world: World):

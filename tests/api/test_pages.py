@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.calling import Caller, application
+from api.calling import Caller, application, is_named
 from foliot.api.app import OPERATIONS
 from foliot.store.database import Database
 from world import World
@@ -87,7 +87,28 @@ async def test_the_openapi_document_shows_every_operation_with_its_shapes(api: C
         assert ("requestBody" in operation) == (each.body is not None)
         assert str(each.status) in operation["responses"]
         assert "default" in operation["responses"]
-        assert all("description" in response for response in operation["responses"].values())
+        shared = document["components"]["responses"]
+        for response in operation["responses"].values():
+            assert shared.get(response.get("$ref", "").rpartition("/")[2], response)["description"]
+
+
+async def test_refusals_are_named_with_the_headers_that_say_when_to_come_again(api: Caller):
+    """That every answer of every test here is named, `calling.ask` makes sure of."""
+    document = (await api.get("/openapi.json")).json
+    named, told = {}, {}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            named[operation["operationId"]] = {int(status) for status in operation["responses"] if status.isdigit()}
+            told[operation["operationId"]] = operation["responses"]
+    for each in OPERATIONS:
+        assert named[each.name] >= {401, 413, 422, 431, 503}
+        assert (429 in named[each.name]) == (each.needs_key and each.scope != "work")
+        left = {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
+        assert (told[each.name][str(each.status)].get("headers", {}).keys() >= left) == (429 in named[each.name])
+    shared = {name: answer.get("headers", {}).keys() for name, answer in document["components"]["responses"].items()}
+    assert shared["TooMany"] == shared["Unavailable"] == left | {"Retry-After"}
+    assert not is_named("GET", "/v1/jobs", 409)
+    assert is_named("GET", "/v1/jobs", 429)
 
 
 async def test_every_reference_in_the_openapi_document_leads_somewhere(api: Caller):

@@ -1,5 +1,6 @@
 """Faults that others have had, and what shows that they are not ours; each test names whose it was."""
 
+import base64
 import json
 from typing import Any
 
@@ -61,6 +62,39 @@ async def fresh(world: World) -> Database:
     """As it is after `foliot migrate`: what the tests put into it is taken out again."""
     await world.sql("TRUNCATE tenant CASCADE")
     return world.database
+
+
+async def test_who_reads_the_whole_database_finds_nothing_that_opens_it(api: Caller, world: World):
+    """Kestra CVE-2026-38428: an injection read what signs tokens. Windmill kept tokens as they were until 2026."""
+    told = {api.key, "the value of a secret"}
+    made = (await api.post("/v1/keys", {"name": "one"}, idempotency_key="a")).json
+    told |= {made["key"], (await api.post(f"/v1/keys/{made['keyId']}:rotate", idempotency_key="b")).json["key"]["key"]}
+    told.add((await api.post("/v1/tenants", {"name": "new"}, idempotency_key="c")).json["key"]["key"])
+    assert (await api("PUT", "/v1/secrets/token", {"value": "the value of a secret"})).status == 201
+    tables = await world.sql(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'foliot'::regnamespace AND relkind IN ('r', 'p')"
+    )
+    everything = ""
+    for each in tables:
+        everything += "".join(row[0] for row in await world.sql(f"SELECT t::text FROM {each['relname']} t"))
+    assert made["keyId"].removeprefix("key_") in everything, "it was looked for where it would be"
+    for text in told:
+        secret = text.encode() if " " in text else text.encode()[17:60]
+        for form in (secret.decode(), secret.hex(), base64.b64encode(secret).decode().rstrip("=")):
+            assert form not in everything
+
+
+async def test_what_is_anothers_under_the_same_name_is_not_written(api: Caller, stranger: Caller):
+    """Rundeck CVE-2021-41112: calendars of projects that were not one's own could be changed."""
+    for place, mine, theirs in (
+        ("calendars/days", {"timezone": "UTC"}, {"timezone": "Europe/Berlin"}),
+        ("secrets/token", {"value": "mine"}, {"value": "theirs"}),
+        ("jobs/by-key/load", PLAIN, {**PLAIN, "every": 60}),
+    ):
+        assert (await api("PUT", f"/v1/{place}", mine)).status == 201
+        before = await api.get(f"/v1/{place}")
+        assert (await stranger("PUT", f"/v1/{place}", theirs)).status == 201, "one of its own"
+        assert await api.get(f"/v1/{place}") == before
 
 
 async def test_no_spelling_of_an_address_leads_past_the_door(api: Caller, world: World, subtests: pytest.Subtests):

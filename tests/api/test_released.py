@@ -36,7 +36,8 @@ class Copy:
         for name in names:
             found = found[name]
             while isinstance(found, dict) and "$ref" in found:
-                found = self.document["components"]["schemas"][found["$ref"].rpartition("/")[2]]
+                *_, kind, last = found["$ref"].split("/")
+                found = self.document["components"][kind][last]
         return found
 
 
@@ -71,6 +72,8 @@ def _planted() -> Iterator[tuple[str, str, Callable[[Copy], None]]]:
                     f"{each['name']} required",
                     lambda c, p=path, m=method, i=index: c.at(p, m, "parameters", i).update(required=True),
                 )
+        for status in operation["responses"]:
+            yield path, f"{status} unnamed", lambda c, p=path, m=method, s=status: c.at(p, m, "responses").pop(s)
         for place in _bodies(path, method, operation):
             yield path, f"{method} body gone", lambda c, p=path, m=method: c.at(p, m).pop("requestBody")
             for name in Copy(path).at(*place).get("properties", {}):
@@ -113,7 +116,7 @@ def test_whatever_breaks_a_client_is_found(planted: tuple[str, str, Callable[[Co
 
 def test_there_is_much_that_can_be_broken():
     assert len(PLANTED) > 1_000
-    assert {"gone", "scope", "name", "required", "refused", "narrowed", "untold", "otherwise"} <= {
+    assert {"gone", "scope", "name", "required", "refused", "narrowed", "untold", "otherwise", "unnamed"} <= {
         what.rpartition(" ")[2] for _, what, _ in PLANTED
     }
 

@@ -195,7 +195,7 @@ async def test_the_doctor_finds_what_is_well(shell: Shell, dsn: str, folder: Pat
     assert all(finding["ok"] for finding in findings)
     looked_at = {"python", "time zones", "postgres programs", "home", "database", "schedulers", "workers", "api"}
     assert {finding["what"] for finding in findings} == looked_at | {
-        *("commands", "http targets", "row level security", "disk", "audit trail", "clock", "encryption"),
+        *("commands", "http targets", "row level security", "disk", "audit trail", "clock", "encryption", "address"),
     }
     assert all(line.startswith(("ok ", "    → ")) for line in (await shell("doctor")).splitlines())
 

@@ -201,6 +201,23 @@ def test_a_forked_process_opens_connections_of_its_own(monkeypatch: pytest.Monke
         assert len(server.connections) == 2
 
 
+def silent(handler: BaseHTTPRequestHandler) -> None:
+    """Until the client gives up."""
+    handler.rfile.read(1)
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize("reply", [silent, says(429, Retry_After="3600")], ids=["silence", "come again in an hour"])
+def test_a_wait_ends_in_time_however_a_call_ends_and_nobody_is_hammered(monkeypatch: pytest.MonkeyPatch, reply: Reply):
+    monkeypatch.setattr("foliot.sdk.watching.LAST_LOOK", 0.05)
+    with serving(RUN, *[reply] * 20) as server, Foliot(server.url, KEY, timeout=3600) as client:
+        run = client.submit("f")
+        with pytest.raises(TimeoutError, match=r"run_1 was pending when it was last seen, and after 0\.2 s") as caught:
+            run.wait(0.2)
+        assert isinstance(caught.value.__cause__, ApiError)
+        assert len(server.sent) < 6
+
+
 def test_nobody_there_is_told_after_some_tries():
     with deaf_port() as port, pytest.raises(Unreachable) as caught:
         Foliot(f"http://127.0.0.1:{port}", KEY, timeout=0.2).change_job("x", if_version=3, name="y")

@@ -23,7 +23,7 @@ from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
-from foliot.store.database import ACTING_FOR
+from foliot.store.database import ACTING_FOR, LOOKING
 from foliot.store.keys import KeyOwner
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
@@ -37,7 +37,7 @@ NOBODY = KeyOwner(b"", 0, "", "", ())
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
-    is_change, pages = operation.is_change, is_paged(operation.query)
+    is_change, pages, only_looks = operation.is_change, is_paged(operation.query), operation.method == "GET"
     door = Door(operation, services)
     scope = Scope(operation.scope) if operation.needs_key else None
 
@@ -62,6 +62,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
+            LOOKING.set(only_looks)
             door.let_in(request, owner)
             if scope is not None and scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
@@ -170,7 +171,9 @@ def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", op
         kind, made_from = operation.text
         if (header(request, b"content-type") or "").partition(";")[0].strip().lower() == kind:
             return made_from(read_text(raw))
-    return None if not raw and operation.body_is_optional else read_body(raw, decoder)
+    if not raw and operation.body_is_optional:
+        return None
+    return read_body(raw, decoder, deeply=not operation.is_many)
 
 
 def _condition(request: Request, operation: Operation) -> Condition:

@@ -8,6 +8,7 @@ import msgspec
 
 from foliot import __version__
 from foliot.api.operation import Operation
+from foliot.api.refusals import LEFT, components, headers, refusals_of
 from foliot.wire.problems import Problem
 
 _PARAMETER = re.compile(r"{(\w+)}")
@@ -27,10 +28,10 @@ _ALSO = {
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     types = [kind for each in operations for kind in (each.body, each.result) if kind is not None]
-    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
+    schemas, shapes = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
     known = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
-    components["JobPatch"] = {
-        **{name: value for name, value in components["JobBody"].items() if name not in {"required", "title"}},
+    shapes["JobPatch"] = {
+        **{name: value for name, value in shapes["JobBody"].items() if name not in {"required", "title"}},
         "title": "JobPatch",
         "description": "Some fields of a job; null takes a field away.",
     }
@@ -49,7 +50,8 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "security": [{"key": []}],
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": shapes,
+            **components(known[str(Problem)]),
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "bearerFormat": "fol_<keyid>_<secret>"},
                 "token": {"type": "http", "scheme": "bearer", "bearerFormat": "fct_…, the Foliot-Token of a call"},
@@ -65,32 +67,8 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
         "tags": [operation.path.split("/")[2].split(":")[0]],
         "x-scope": operation.scope,
         "parameters": _parameters(operation),
-        "responses": {
-            str(operation.status): {
-                "description": "Done",
-                "content": {"application/json": {"schema": known[str(operation.result)]}},
-            },
-            "default": {
-                "description": "What went wrong and what to do about it",
-                "content": {"application/problem+json": {"schema": known[str(Problem)]}},
-            },
-        },
+        "responses": _responses(operation, known),
     }
-    for status in operation.also:
-        answer["responses"][str(status)] = {**answer["responses"][str(operation.status)], **_ALSO[status]}
-    if operation.is_versioned:
-        for status, response in answer["responses"].items():
-            if status != "default":
-                response["headers"] = {"ETag": _ETAG}
-    if operation.is_versioned and operation.method == "GET":
-        answer["responses"]["304"] = {"description": "As it was (If-None-Match)", "headers": {"ETag": _ETAG}}
-    if operation.is_conditional:
-        problem = answer["responses"]["default"]["content"]
-        answer["responses"]["412"] = {
-            "description": "It is at another version than the one that was named; ETag tells which",
-            "headers": {"ETag": _ETAG},
-            "content": problem,
-        }
     if not operation.needs_key:
         answer["security"] = [{"token": []}]
     if operation.body is not None:
@@ -102,6 +80,26 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
         if operation.text is not None:
             answer["requestBody"]["content"][operation.text[0]] = {"schema": {"type": "string"}}
     return answer
+
+
+def _responses(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
+    """What it answers when it has done what it is for, by what names it refuses, and a fault of ours."""
+    problem = {"application/problem+json": {"schema": known[str(Problem)]}}
+    told = {**({"ETag": _ETAG} if operation.is_versioned else {}), **headers(*(LEFT if operation.is_paced else ()))}
+    done: dict[str, Any] = {
+        "description": "Done",
+        **({"headers": told} if told else {}),
+        "content": {"application/json": {"schema": known[str(operation.result)]}},
+    }
+    answers = {str(operation.status): done, **{str(each): {**done, **_ALSO[each]} for each in operation.also}}
+    if operation.is_versioned and operation.method == "GET":
+        answers["304"] = {"description": "As it was (If-None-Match)", "headers": told}
+    refused = refusals_of(operation)
+    if operation.is_conditional:
+        said = "It is at another version than the one that was named; ETag tells which"
+        refused["412"] = {"description": said, "headers": told, "content": problem}
+    answers |= dict(sorted(refused.items()))
+    return {**answers, "default": {"description": "Something went wrong on our side", "content": problem}}
 
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:

@@ -174,6 +174,11 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return self.needs_key and self.scope != "work"
 
     @property
+    def is_many(self) -> bool:
+        """Whether its body holds many of a kind, in each of which the same names stand."""
+        return self.costs is not None or self.scope == "work"
+
+    @property
     def is_change(self) -> bool:
         """Whether the audit trail tells of it. What workers and targets say of runs is told by their history."""
         return self.method != "GET" and self.scope != "work" and self.needs_key and not self.is_submission

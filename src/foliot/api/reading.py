@@ -18,17 +18,23 @@ LARGE: Final = 64 << 20
 """Bytes: what batches take at most."""
 LONGEST_QUERY: Final = 8 << 10
 """Bytes of what stands behind the question mark."""
+_TWICE: Final = object()
+"""Under what no name is, the name that an object has twice."""
 _FLATTEN: Final = "flatten it, or send the inner part as a string"
 # Possessive, and only ever applied to what is known to be well formed: without both, a body of quotes and
 # backslashes takes time quadratic in its length.
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"|[\[\]{}]', re.DOTALL)
+_NAME: Final = re.compile(rb'"[^"\\]*+"(?=\s*+:)')
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
 
 
-def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
-    """The body as its type wants it. What msgspec refuses by type it says itself; the rest is InvalidField."""
+def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]", *, deeply: bool = True) -> Any:
+    """The body as its type wants it. What msgspec refuses by type it says itself; the rest is InvalidField.
+
+    `deeply`: also in the objects within it, but never inside a payload, no name may stand twice.
+    """
     try:
         body = decoder.decode(raw)
         raw.decode()  # payloads are kept as they came: nothing else looks into their strings
@@ -37,9 +43,20 @@ def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     except UnicodeDecodeError as error:
         raise InvalidField("body", f"is not UTF-8 (byte {error.start})", "encode it as UTF-8") from None
     _refuse_depth(raw)
-    if len(raw) <= SMALL and _may_repeat(raw, _names(decoder)):
-        _refuse_repeats(raw)
+    if len(raw) <= SMALL:
+        outer = _without_payload(raw, body) if deeply else raw
+        if _may_repeat(raw, _names(decoder)) or (outer.count(b"{") > 1 and deeply and _may_repeat(outer, _NAME)):
+            _refuse_repeats(outer, deeply=deeply)
     return body
+
+
+def _without_payload(raw: bytes, body: Any) -> bytes:
+    """What its handler reads is not ours to look into. Where the same stands before it, that is as empty of names."""
+    payload = body.get("payload") if isinstance(body, dict) else getattr(body, "payload", None)
+    if not isinstance(payload, msgspec.Raw):
+        return raw
+    text = bytes(payload)
+    return raw.replace(text, b"null", 1) if text[:1] in {b"{", b"["} else raw
 
 
 def read_text(raw: bytes) -> str:
@@ -88,17 +105,33 @@ def _may_repeat(raw: bytes, names: re.Pattern[bytes] | None) -> bool:
     return len(set(found)) < len(found)
 
 
-def _refuse_repeats(raw: bytes) -> None:
+def _refuse_repeats(raw: bytes, *, deeply: bool) -> None:
     """The same name twice: which of the two was meant?"""
 
-    def pairs(found: list[tuple[str, Any]]) -> list[str]:
-        return [name for name, _ in found]
+    def pairs(found: list[tuple[str, Any]]) -> dict[Any, Any]:
+        made: dict[Any, Any] = dict(found)
+        if len(made) < len(found):
+            names = [name for name, _ in found]
+            made[_TWICE] = next(name for name in names if names.count(name) > 1)
+        return made
 
     # Numbers are not of interest here, and Python refuses to read those of more than 4,300 digits.
-    names = json.loads(raw, object_pairs_hook=pairs, parse_int=len, parse_float=len)
-    if isinstance(names, list) and len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidField(twice, "stands twice in the body", "leave one of them out")
+    read = json.loads(raw, object_pairs_hook=pairs, parse_int=len, parse_float=len)
+    if (place := _twice(read, deeply=deeply)) is not None:
+        raise InvalidField(place, "stands twice in the body", "leave one of them out")
+
+
+def _twice(value: Any, *, deeply: bool) -> str | None:
+    """Where a name stands that stands there twice."""
+    if isinstance(value, dict) and _TWICE in value:
+        return str(value[_TWICE])
+    if not deeply or not isinstance(value, dict | list):
+        return None
+    for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if (place := _twice(inner, deeply=True)) is not None:
+            within = "" if place.startswith("[") else "."
+            return f"{name}{within}{place}" if isinstance(value, dict) else f"[{name}]{within}{place}"
+    return None
 
 
 def _refuse_depth(raw: bytes) -> None:

@@ -47,7 +47,8 @@ def page(document: Mapping[str, Any]) -> bytes:
         f"<body>{_contents(groups)}<main><h1>Foliot API <small>{_text(info['version'])}</small></h1>"
         f"<p>{_text(info['description'])}</p><table>{rules}</table>"
         '<p class="quiet">The same for machines: <a href="/openapi.json">/openapi.json</a>.</p>'
-        f'{sections}<section id="shapes"><h2>Shapes</h2>{shapes}</section></main></body></html>'
+        f'{sections}<section id="refusals"><h2>Refusals</h2>{_refusals(document)}</section>'
+        f'<section id="shapes"><h2>Shapes</h2>{shapes}</section></main></body></html>'
     ).encode()
 
 
@@ -62,7 +63,8 @@ def _contents(groups: Mapping[str, list[tuple[str, str, Any]]]) -> str:
         + "</ul>"
         for tag, calls in groups.items()
     )
-    return f'<nav aria-label="Contents"><strong>Foliot API</strong>{parts}<h2><a href="#shapes">Shapes</a></h2></nav>'
+    rest = "".join(f'<h2><a href="#{each.lower()}">{each}</a></h2>' for each in ("Refusals", "Shapes"))
+    return f'<nav aria-label="Contents"><strong>Foliot API</strong>{parts}{rest}</nav>'
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
@@ -90,13 +92,43 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
 
 
 def _answers(responses: Mapping[str, Any]) -> str:
+    """What is the operation's own in a row each; the refusals that it shares with others in one, with links."""
+    shared = {status: answer["$ref"].rpartition("/")[2] for status, answer in responses.items() if "$ref" in answer}
+    links = " ".join(f'<a href="#{_text(name)}"><code>{_text(status)}</code></a>' for status, name in shared.items())
     rows = "".join(
-        f"<tr><td><code>{_text('otherwise' if status == 'default' else status)}</code>"
-        f"<td>{' or '.join(_kind(each['schema']) for each in answer.get('content', {}).values())} "
-        f"<span class=quiet>{_prose(answer['description'])}</span>"
+        _answer("otherwise" if status == "default" else status, answer)
         for status, answer in responses.items()
+        if status not in shared
     )
-    return f"<h3>Answers</h3><table>{rows}</table>"
+    return f"<h3>Answers</h3><table>{rows}<tr><td>refusals<td>{links}</table>"
+
+
+def _answer(status: str, answer: Mapping[str, Any]) -> str:
+    kinds = " or ".join(_kind(each["schema"]) for each in answer.get("content", {}).values())
+    return f"<tr><td><code>{_text(status)}</code><td>{kinds} <span class=quiet>{_prose(answer['description'])}</span>"
+
+
+def _refusals(document: Mapping[str, Any]) -> str:
+    """Each refusal once: when it comes, and what its headers say."""
+    said = document["components"]["headers"]
+    named = {
+        status: answer["$ref"].rpartition("/")[2]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if "$ref" in answer
+    }
+    return "".join(
+        f'<article id="{_text(name)}"><header><a class="self" href="#{_text(name)}"><code>{_text(status)}</code></a>'
+        f'<span class="quiet">{_text(name)}</span><p>{_prose(answer["description"])}</p></header><div><table>'
+        + "".join(
+            f"<tr><td><code>{_text(each)}</code><td>{_prose(said[each]['description'])}"
+            for each in answer.get("headers", {})
+        )
+        + "</table></div></article>"
+        for status, name in sorted(named.items())
+        for answer in [document["components"]["responses"][name]]
+    )
 
 
 def _shape(name: str, schema: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from foliot.bench import carried, cold, fairness, graphs, held, http, inflight, limits, soak, submissions
+from foliot.bench import carried, cold, encryption, fairness, graphs, held, http, inflight, limits, soak, submissions
 
 _IN_ORDER: Final = (
     http.SECTION,
@@ -15,6 +15,7 @@ _IN_ORDER: Final = (
     limits.SECTION,
     graphs.SECTION,
     held.SECTION,
+    encryption.SECTION,
 )
 SECTIONS: Final = {each.name: each for each in _IN_ORDER}
 LONG: Final = {soak.SECTION.name: soak.SECTION}

@@ -138,6 +138,13 @@ DISPATCH: Final[Mapping[str, tuple[Target, ...]]] = MappingProxyType(
             Target("large", "one graph of 1,000 jobs and 10,000 edges, start to end", "s", 2),
             Target("making", "the same graph, defined in one call", "s"),
         ),
+        "encryption": (
+            Target("sealed", "a run of 100 bytes sealed", "µs"),
+            Target("opened", "and opened", "µs"),
+            Target("sealedLarge", "a run of 16 KiB sealed", "µs"),
+            Target("openedLarge", "and opened", "µs"),
+            Target("beside", "a run of a tenant without encryption, to see that there is none", "µs"),
+        ),
         "soak": (
             Target("rate", "settled", "/s"),
             Target("tables", "growth of tables besides history", "%", 10),

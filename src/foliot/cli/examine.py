@@ -27,6 +27,7 @@ async def examine(settings: Settings) -> list[Finding]:
         machine.home(settings),
         machine.disk(settings),
         machine.trail(settings),
+        machine.address(settings),
         await _targets(settings),
         database,
     ]

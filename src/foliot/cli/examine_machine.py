@@ -2,11 +2,12 @@
 
 import shutil
 import sys
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from foliot.domain.errors import FoliotError
 from foliot.kit.postgres import PostgresError, find_binaries
-from foliot.kit.settings import Settings, client_file
+from foliot.kit.settings import Settings, client_file, master_file
 from foliot.kit.zonedata import zone_data
 
 _SCARCE: Final = 1 << 30
@@ -52,10 +53,25 @@ def programs(settings: Settings) -> Finding:
 
 
 def home(settings: Settings) -> Finding:
-    file = client_file(settings.home)
-    if file.exists() and file.stat().st_mode & 0o077:
-        return Finding("home", ok=False, detail=f"{file} can be read by others", hint=f"chmod 600 {file}")
+    """Where the keys of this machine lie, as far as they are set here: nobody else may read them."""
+    kept = (client_file(settings.home), master_file(settings.home), settings.home / "audit.key")
+    for file in (*kept, settings.master_key_file, settings.audit_key_file):
+        if file is not None and file.exists() and file.stat().st_mode & 0o077:
+            return Finding("home", ok=False, detail=f"{file} can be read by others", hint=f"chmod 600 {file}")
     return Finding("home", ok=True, detail=str(settings.home))
+
+
+def address(settings: Settings) -> Finding:
+    """Who could reach an API that was started here."""
+    detail = f"the API listens on {settings.host}, port {settings.port}"
+    try:
+        is_own = ip_address(settings.host).is_loopback
+    except ValueError:
+        is_own = settings.host == "localhost"
+    if is_own:
+        return Finding("address", ok=True, detail=f"{detail}: nobody else reaches it")
+    hint = "nothing on it is encrypted: put a proxy with TLS before it, or unset FOLIOT_HOST"
+    return Finding("address", ok=True, detail=f"{detail}: other machines may reach it", hint=hint, warns=True)
 
 
 def disk(settings: Settings) -> Finding:

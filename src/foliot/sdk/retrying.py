@@ -24,6 +24,11 @@ class Patience(msgspec.Struct, frozen=True):
     timeout: float = 30
     max_retries: int = 3
 
+    def at_most(self, seconds: float | None) -> "Patience":
+        if seconds is None or seconds >= self.timeout:
+            return self
+        return msgspec.structs.replace(self, timeout=seconds)
+
 
 class Tries:
     """The tries of one call. A change gets an idempotency key, the same for each of them, so that it is made once."""

@@ -150,6 +150,10 @@ API_ROLE: Final = "foliot_api"
 """To which the server shows one tenant's rows at a time; see `guard_tables` in the migrations."""
 ACTING_FOR: Final[ContextVar[int | None]] = ContextVar("acting_for", default=None)
 """The tenant whose request is being answered."""
+LOOKING: Final[ContextVar[bool]] = ContextVar("looking", default=False)
+"""Whether that request changes nothing: then it is worth less time."""
+LOOK: Final = "5s"
+"""How long one statement of a request may take that changes nothing; one that does may have to wait for locks."""
 
 
 class Database:
@@ -233,13 +237,20 @@ async def _as_it_is(_: Connection) -> None:
 class TenantDatabase(Database):
     """A pool whose connections show what belongs to the tenant that is acted for and no more; without one, nothing.
 
-    Whoever takes a connection says for whom. Nothing else is ever set on one, so there is nothing to take back when it
-    returns: the exchange that is saved pays for the one that is added.
+    Whoever takes a connection says for whom, and whether only to look. Nothing else is ever set on one, so there is
+    nothing to take back when it returns: the exchange that is saved pays for the one that is added.
     """
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         async with super().connection() as connection:
-            tenant = ACTING_FOR.get()
-            await connection.fetchval(SQL["act_for"], "" if tenant is None else str(tenant))
-            yield connection
+            tenant, looks = ACTING_FOR.get(), LOOKING.get()
+            patience = LOOK if looks else _SESSION["statement_timeout"]
+            await connection.fetchval(SQL["act_for"], "" if tenant is None else str(tenant), patience)
+            try:
+                yield connection
+            except asyncpg.QueryCanceledError:
+                if not looks:
+                    raise
+                hint = "ask for less: a shorter time (since, until), one job, one status, no text"
+                raise Unavailable(f"there is too much to look through: it took longer than {LOOK}", hint) from None

@@ -41,9 +41,12 @@ class AsyncConnection:
         """Close the connections that are kept open. The next call opens one again."""
         await self._transport.close()
 
-    async def request(self, request: Request) -> Any:
-        """What the API answers to it, decoded; for calls that have no method of their own yet."""
-        tries = Tries(request, self._patience)
+    async def request(self, request: Request, *, within: float | None = None) -> Any:
+        """What the API answers to it, decoded; for calls that have no method of their own yet.
+
+        It takes `timeout` seconds at most, or `within` if that is less.
+        """
+        tries = Tries(request, self._patience.at_most(within))
         while True:
             try:
                 return protocol.unpack(await self._transport.send(tries.request, tries.time_left))

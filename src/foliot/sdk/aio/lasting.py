@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 from foliot.sdk import calls
 from foliot.sdk.aio.connection import AsyncConnection
 from foliot.sdk.aio.transport import pause
-from foliot.sdk.errors import RunFailed, TooManyRequests, Unavailable, Unreachable
+from foliot.sdk.errors import ApiError, RunFailed, TooManyRequests, Unavailable, Unreachable
 from foliot.sdk.records import LastingRecord, OperationRecord, Record, RunRecord
 from foliot.sdk.watching import looks, too_long
 
@@ -20,21 +20,24 @@ class AsyncLasting(LastingRecord):
         self._connection = connection
 
     async def refresh(self) -> Self:
-        self.values = await self._connection.request(calls.get(self._PLACE, self.id))
+        return await self._read(None)
+
+    async def _read(self, within: float | None) -> Self:
+        self.values = await self._connection.request(calls.get(self._PLACE, self.id), within=within)
         return self
 
     async def _watch(self, timeout: float) -> None:  # noqa: ASYNC109 - as `wait`
         """Until its end. That Foliot cannot answer for a while is no reason to give up before the time is over."""
-        trouble: Exception | None = None
-        for seconds in looks(timeout):
+        trouble: ApiError | None = None
+        for look in looks(timeout):
             try:
-                if (await self.refresh()).is_over:
+                if (await self._read(look.within)).is_over:
                     return
                 trouble = None
             except (TooManyRequests, Unavailable, Unreachable) as error:
                 trouble = error
-            await pause(seconds)
-        raise trouble or too_long(self.id, self.status, timeout)
+            await pause(look.pause_after(trouble))
+        raise too_long(self.id, self.status, timeout, trouble) from trouble
 
 
 class AsyncRun(RunRecord, AsyncLasting):

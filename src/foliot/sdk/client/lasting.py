@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 from foliot.sdk import calls
 from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.transport import pause
-from foliot.sdk.errors import RunFailed, TooManyRequests, Unavailable, Unreachable
+from foliot.sdk.errors import ApiError, RunFailed, TooManyRequests, Unavailable, Unreachable
 from foliot.sdk.records import LastingRecord, OperationRecord, Record, RunRecord
 from foliot.sdk.watching import looks, too_long
 
@@ -21,21 +21,24 @@ class Lasting(LastingRecord):
         self._connection = connection
 
     def refresh(self) -> Self:
-        self.values = self._connection.request(calls.get(self._PLACE, self.id))
+        return self._read(None)
+
+    def _read(self, within: float | None) -> Self:
+        self.values = self._connection.request(calls.get(self._PLACE, self.id), within=within)
         return self
 
     def _watch(self, timeout: float) -> None:
         """Until its end. That Foliot cannot answer for a while is no reason to give up before the time is over."""
-        trouble: Exception | None = None
-        for seconds in looks(timeout):
+        trouble: ApiError | None = None
+        for look in looks(timeout):
             try:
-                if self.refresh().is_over:
+                if self._read(look.within).is_over:
                     return
                 trouble = None
             except (TooManyRequests, Unavailable, Unreachable) as error:
                 trouble = error
-            pause(seconds)
-        raise trouble or too_long(self.id, self.status, timeout)
+            pause(look.pause_after(trouble))
+        raise too_long(self.id, self.status, timeout, trouble) from trouble
 
 
 class Run(RunRecord, Lasting):

@@ -9,7 +9,7 @@ SELECT count(*) > 0 FROM pg_roles
    AND has_schema_privilege(rolname, 'foliot', 'USAGE')
 
 -- :name act_for
-SELECT set_config('foliot.tenant', $1, false)
+SELECT set_config('foliot.tenant', $1, false), set_config('statement_timeout', $2, false)
 
 -- :name who_am_i
 SELECT quote_ident(current_user)
