@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from beside import scheduler
-from copies import Copies
+from copies import Copies, let_in_quickly
 from foliot.domain.access import AT_THE_DATABASE
 from foliot.kit.postgres import PostgresServer, find_binaries
 from foliot.store.database import Database
@@ -63,6 +63,7 @@ def server() -> Iterator[PostgresServer]:
     chosen = os.environ.get("FOLIOT_POSTGRES_BIN")
     binaries = find_binaries(Path(chosen)) if chosen else None
     with PostgresServer(home, settings=_SMALL, binaries=binaries) as running:
+        let_in_quickly(running.dsn)
         yield running
     shutil.rmtree(home.joinpath("postgres").resolve(), ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)

@@ -34,9 +34,23 @@ LEFT_OUT = {
     "commit-without-settle",
     "joined-unfenced",
     "cut-off-ignored",
+    "kin-left",
+    "key-believed",
+    "expiry-forgotten",
+    "role-ignored",
+    "version-ignored",
+    "version-asked-once",
+    "change-untold",
+    "told-apart",
+    "chain-unlinked",
+    "quota-unlocked",
+    "refused-too-late",
+    "pace-ignored",
+    "written-plain",
 }
 """Those that need what the simulation lacks: processes apart from their worker, handlers with a wire of their own, the
-gateway, handlers that outlast a lease, and kills that hit one of few."""
+gateway, handlers that outlast a lease, kills that hit one of few, and clients with keys, versions, quotas and secrets
+of their own."""
 SOONER = {
     "fence-off": 17,
     "unique-off": 10,
@@ -64,6 +78,7 @@ WITH_LINES = {
     "cancel-forgotten",
     "cancel-unheard",
     "cancel-takes-from-workers",
+    "newest-waits",
 }
 WITH_CHORES = {"discard-forgets", "pause-ignored", "snooze-spends", "join-by-batch", "failure-ignored"}
 """Those that only seeds with lines, or with chores, can find out: the others need not be tried."""
