@@ -47,8 +47,10 @@ class Surgery:
         return {each.answer["runId"]: each for each in answered if each.answer}
 
     def plain_run(self, *fields: str) -> Row:
-        """An acknowledged ad-hoc run of quiet times that completed at its first attempt."""
-        bodies = {name: each.body or {} for name, each in self.submissions().items() if each.key is None}
+        """An acknowledged ad-hoc run of quiet times that completed at its first attempt, and that nobody cancelled."""
+        asked = {each.run for each in self.answered("cancelRun")}
+        plain = ((name, each) for name, each in self.submissions().items() if each.key is None and name not in asked)
+        bodies = {name: each.body or {} for name, each in plain}
         for row in self.runs():
             given = bodies.get(row["runId"])
             if given is None or self.tries(row) != ["completed"] or seconds(row["createdAt"]) < QUIET:
