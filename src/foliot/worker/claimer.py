@@ -188,6 +188,7 @@ class Claimer:
                 executor = self._secretive.around(executor) if is_secretive else executor
                 batch.append(Waiting(run, stored.spec, name, executor, stored.lane))
         self._runner.add(batch)
+        await asyncio.sleep(0)  # the handlers' turn: somebody waits for them, and nobody for our books
         for lane, ranks in seen.items():
             self._marks.saw(lane, min(ranks), max(ranks))
 

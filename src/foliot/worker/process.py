@@ -169,7 +169,6 @@ class WorkerProcess:
             asked = self._clock()
             if await self._persist(partial(claimer.run_once, rest.patience()), stop):
                 rest.found()
-                await asyncio.sleep(0)  # the handlers' turn
             else:
                 if self._clock() - asked > LONGEST.total_seconds():
                     rest.waited()
