@@ -160,11 +160,7 @@ _NOTIFY_ONLY = Mutant(
     "notify-only",
     "nobody polls: workers and schedulers wait for hints, and listen to them once, on their first connection",
     (
-        Edit(
-            "worker/process.py",
-            "any_of(stop, self._wake, self._runner.has_few, within=rest.nap())",
-            "any_of(stop, self._wake)",
-        ),
+        Edit("worker/process.py", "any_of(stop, self._wake, within=rest.nap())", "any_of(stop, self._wake)"),
         Edit("worker/carrier.py", "if connection is not self._listening:", "if self._listening is None:"),
         Edit("store/hints.py", "if connection is not self._connection:", "if self._connection is None:"),
         Edit("services/fire.py", "longest: float = 1.0", "longest: float = 3600.0"),

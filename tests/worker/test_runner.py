@@ -90,18 +90,6 @@ async def test_slow_handlers_do_not_keep_quick_ones_waiting():
     await bench.idle()
 
 
-async def test_who_fetches_work_is_told_once_when_few_are_left():
-    bench, gates = Bench(concurrency=2), [Gate() for _ in range(4)]
-    for gate in gates:
-        bench.add(gate.executor)
-    bench.runner.tell_at(2)
-    for number, gate in enumerate(gates):
-        gate.opened.set()
-        await eventually(lambda number=number: len(bench.ended) == number + 1)
-        assert bench.runner.has_few.is_set() is (number == 1)
-        bench.runner.has_few.clear()
-
-
 async def test_every_attempt_is_told_once_with_its_outcome(bench: Bench):
     async def fail(_: Assignment) -> Failure:
         return Failure("it broke")

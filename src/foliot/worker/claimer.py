@@ -154,11 +154,8 @@ class Claimer:
         soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * self._prefetch)
         queued = self._runner.going + self._runner.waiting - self._concurrency
         most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
-        ahead = min(soon, most - self._concurrency)
-        if ahead >= 2 * queued:
-            return ahead - queued
-        self._runner.tell_at(self._concurrency + ahead // 2)
-        return 0
+        room = min(soon, most - self._concurrency) - queued
+        return room if room >= queued else 0
 
     async def _start(self, claimed: list[Claimed]) -> None:
         for fence, runs in Counter(map(_FENCE, claimed)).items():

@@ -167,14 +167,13 @@ class WorkerProcess:
                 await self._doubt(stop)
                 continue
             self._wake.clear()
-            self._runner.has_few.clear()
             asked = self._clock()
             if await self._persist(partial(claimer.run_once, rest.patience()), stop):
                 rest.found()
             else:
                 if self._clock() - asked > LONGEST.total_seconds():
                     rest.waited()
-                await any_of(stop, self._wake, self._runner.has_few, within=rest.nap())
+                await any_of(stop, self._wake, within=rest.nap())
 
     async def _hurry(self, stop: asyncio.Event) -> None:
         await any_of(stop, self._draining, self._done)

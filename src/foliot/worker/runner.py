@@ -71,9 +71,6 @@ class Runner:
         """The handler in which the server is, and since when."""
         self._waiters: dict[Executor, int] = {}
         self._held_until = float("inf")
-        self._few = -1
-        self.has_few = asyncio.Event()
-        """Set when no more are left than somebody wanted to be told of."""
         self.busy = self._underway.busy
         """Set while a handler is under way."""
 
@@ -85,10 +82,6 @@ class Runner:
     def going(self) -> int:
         """Handlers under way, or about to be."""
         return len(self._underway) + len(self._marking)
-
-    def tell_at(self, few: int) -> None:
-        """Have `has_few` set, once, as soon as no more than so many run or wait."""
-        self._few = few
 
     def add(self, batch: Iterable[Waiting]) -> None:
         """Run these when their turn has come."""
@@ -106,9 +99,6 @@ class Runner:
         self._start_next()
 
     def _start_next(self) -> None:
-        if self.going + self.waiting <= self._few:
-            self._few = -1
-            self.has_few.set()
         free = self._concurrency - self.going
         while free > 0 and self._server is None and (waiting := self._waiting.first()) is not None:
             now = self._clock()
