@@ -196,8 +196,8 @@ BEGIN
     END IF;
 END $$;
 
--- `lock_ties`, `settle` and `untie` in one call: a line that few may hold is as fast as its seats are free again, and five
--- round trips for that were a third of the time. The rule of the two statements holds as before: in READ COMMITTED each
+-- `lock_ties`, `settle` and `untie` in one call: a line that few may hold is as fast as its seats are free again, and that
+-- took five round trips. The rule of the two statements holds as before: in READ COMMITTED each
 -- statement of a volatile function sees what was committed before it began. The deed is word for word that of `settle`.
 CREATE FUNCTION settle_tied(
     worker bigint, runs bigint[], fences bigint[], positions integer[], started_at timestamptz[], claims bigint[],
