@@ -364,6 +364,6 @@ async def test_a_process_without_its_database_says_so(folder: Path):
         return process.returncode, said.decode()
 
     for code, said in await asyncio.gather(*map(run, ("api", "scheduler", "worker"))):
-        assert code == 1
+        assert code == 5
         assert "start `foliot up` in this folder" in said
         assert "Traceback" not in said

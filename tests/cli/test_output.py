@@ -11,6 +11,7 @@ RUN = {
     "jobId": "job_06w3dv28g1000",
     "handler": "https://reports.example/a/rather/long/path/that/goes/on/and/on?and=on&and=on" * 3,
     "status": "completed",
+    "standing": "completed",
     "attempts": 1,
     "scheduledAt": "2026-11-15T20:16:25.123456Z",
     "finishedAt": "2026-11-15T20:16:26Z",

@@ -9,7 +9,9 @@ import pytest
 
 from foliot.domain.errors import Conflict, InvalidField
 from foliot.domain.job import Draft
+from foliot.services.control import definitions
 from foliot.store import jobs
+from foliot.store.vault import NO_VAULT
 from foliot.wire.jobs import JobBody, draft_of
 from world import World
 
@@ -60,7 +62,7 @@ async def _create(world: World, *drafts: Draft, **more: Any) -> list[int]:
 async def _insert(world: World, connection: Any, *drafts: Draft) -> list[int]:
     """Make jobs in a transaction of the test's own."""
     specs = await world.specs.intern_batch(world.tenant, [draft.spec for draft in drafts])
-    return await world.control._insert(connection, specs, drafts)
+    return await definitions.insert(connection, NO_VAULT, specs, drafts)
 
 
 async def _rows(world: World) -> dict[str, list[tuple[Any, ...]]]:

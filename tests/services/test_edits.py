@@ -8,6 +8,7 @@ import pytest
 from editing import changed
 from foliot.domain.errors import Conflict
 from foliot.domain.states import State
+from foliot.services.control import definitions
 from foliot.store.reading import JobRow
 from world import World
 
@@ -164,15 +165,15 @@ async def test_an_edit_that_others_overtake_is_made_again_upon_theirs(world: Wor
     assert (overtaken, row.name, row.version, row.payload) == (2, "theirs", 3, b"2")
 
 
-async def test_an_edit_that_is_overtaken_again_and_again_gives_up(world: World):
+async def test_an_edit_that_is_overtaken_again_and_again_gives_up(world: World, monkeypatch: pytest.MonkeyPatch):
     job = await world.job_id(every="PT24H")
 
-    replaced = world.control._replace
+    replaced = definitions.replace
 
     async def overtake(*arguments):
         await world.sql("UPDATE job SET version = version + 1 WHERE id = $1", job)
         return await replaced(*arguments)
 
-    world.control._replace = overtake
+    monkeypatch.setattr(definitions, "replace", overtake)
     with pytest.raises(Conflict):
         await world.control.change(world.tenant, job, changed())
