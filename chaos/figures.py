@@ -31,8 +31,11 @@ def windows(faults: Iterable[Fault], aftermath: float = 0.0) -> list[tuple[float
 
 
 def lateness(evidence: Evidence) -> list[tuple[float, float]]:
-    """(when, how late) of every run's first start; a run with jitter is late from its own place on."""
-    seen: set[str] = set()
+    """(when, how late) of every run's first start; a run with jitter is late from its own place on.
+
+    The instants of a back-fill are past by intent: its runs are not late.
+    """
+    seen = {run for runs in evidence.dump.backfilled.values() for run in runs}
     due, waits = _jittered(evidence), waits_for_others(evidence)
     found = []
     for effect in evidence.effects:

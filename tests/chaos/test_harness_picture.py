@@ -3,8 +3,8 @@
 import random
 from xml.etree import ElementTree as ET
 
-from chaos.figures import percentiles, too_slow, windows
-from chaos.records import Fault
+from chaos.figures import lateness, percentiles, too_slow, windows
+from chaos.records import Dump, Effect, Evidence, Fault, Phase
 from chaos.report import TRIED, page
 from chaos.svg import lateness_over_time
 
@@ -25,6 +25,17 @@ def test_the_picture_is_well_formed_and_shades_every_fault():
 
 def test_a_picture_of_nothing_is_a_picture():
     ET.fromstring(lateness_over_time([], [], title="nothing"))
+
+
+def test_what_is_of_the_past_by_intent_is_not_late():
+    def start(run: str, scheduled_at: float) -> Effect:
+        what = {"phase": Phase.START, "tenant": "acme", "attempt": 1, "fence": 1, "worker": "worker-0"}
+        return Effect(seq=1, at=1_000.0, run=run, job="job_1", scheduled_at=scheduled_at, **what)
+
+    dump = Dump(taken=1_010.0, jobs={}, runs={}, attempts={}, backfilled={"job_1": ["run_2"]})
+    effects = [start("run_1", 999.5), start("run_2", 5.0)]
+    evidence = Evidence(seed=1, operations=[], effects=effects, faults=[], dump=dump)
+    assert lateness(evidence) == [(1_000.0, 0.5)]
 
 
 def test_faults_that_overlap_are_one_window():
