@@ -25,7 +25,7 @@ from foliot.worker.child.inside import carry_out
 from foliot.worker.child.nursery import Command, Nursery, open_nursery
 from foliot.worker.executor import Assignment
 from kit.launching import eventually
-from worker import captive
+from worker import captive, making
 from worker.making import assignment, function_spec
 from worker.supervisor import ANSWER
 
@@ -207,6 +207,18 @@ async def test_a_killed_guard_takes_its_child_along_and_another_one_is_found(tmp
         finally:
             if victim == "both":
                 os.kill(orphan, signal.SIGKILL)  # it left its group, and nobody who knew it is left
+
+
+async def test_an_order_that_lies_before_a_guardian_when_it_dies_is_given_to_the_next(nursery: Nursery):
+    command = Command(["/bin/true"], {1: 1, 2: 2})
+    await (await nursery.start(command)).ended()
+    former, _ = nursery._guardian
+    os.kill(former.pid, signal.SIGSTOP)
+    starting = asyncio.ensure_future(nursery.start(command))
+    await making.eventually(lambda: nursery._children)  # the order is on its way
+    os.kill(former.pid, signal.SIGKILL)
+    assert (await (await starting).ended()).status == 0
+    assert nursery._guardian[0].pid != former.pid
 
 
 async def test_children_of_a_worker_that_is_cut_off_may_finish_unless_they_are_bound(nursery: Nursery):

@@ -161,6 +161,7 @@ async def test_a_tenant_cannot_read_or_stop_what_another_one_runs(lab: Lab, wall
     started = await _running(lab, f'echo mine > "$TMPDIR/mine"; exec sleep {MARKER}', ("growth", TENANT + 1))
     try:
         (folder,) = lab.folders._place.iterdir()
+        await eventually((folder / "mine").exists)  # the shell has the marker before it has written anything
         assert (folder / "mine").stat().st_uid == folder.stat().st_uid == FIRST_ID + TENANT + 1
         (victim, *_) = living(MARKER)
         asked = payload(folder, files=[str(folder / "mine")], pids=[victim], places=[str(folder / "mine")])

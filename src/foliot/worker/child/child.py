@@ -20,6 +20,10 @@ class CannotStart(FoliotError):  # noqa: N818 - reads aloud
         self.part = part
 
 
+class Forsaken(CannotStart):
+    """Nobody was there to start it any more."""
+
+
 class Child(asyncio.Protocol):
     """Speaks with the guard of the child; `siblings` holds it for as long as it lives."""
 
@@ -78,7 +82,7 @@ class Child(asyncio.Protocol):
         self._siblings.discard(self)
         if self._fate is None and self.pid:
             send(-self.pid, signal.SIGKILL)  # the guard was killed, or hung up on: what is left of the group must go
-        self._fail(CannotStart("its guard ended before it began"))
+        self._fail(Forsaken("its guard ended before it began"))
         if not self.over.done():
             self.over.set_result(self._fate or Fate(None, self._lapsed))
 

@@ -18,7 +18,7 @@ import structlog
 
 from foliot.kit.clock import Steady, steady
 from foliot.kit.tasks import background
-from foliot.worker.child.child import CannotStart, Child
+from foliot.worker.child.child import CannotStart, Child, Forsaken
 from foliot.worker.child.launch import LENGTH
 
 log = structlog.get_logger("worker")
@@ -118,10 +118,17 @@ class Nursery:
 
     async def start(self, command: Command) -> Child:
         """Return when it runs; CannotStart if it cannot be executed."""
+        try:
+            return await self._start(command)
+        except Forsaken:  # whoever is killed while an order lies before it takes the order along
+            return await self._start(command)
+
+    async def _start(self, command: Command) -> Child:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 await self._ask(command, theirs)
+            asked = self._guardian
             loop = asyncio.get_running_loop()
             _, child = await loop.create_unix_connection(lambda: Child(self._children), sock=ours)
         except BaseException:
@@ -129,8 +136,10 @@ class Nursery:
             raise
         try:
             await child.started
-        except BaseException:
+        except BaseException as error:
             child.abandon()
+            if isinstance(error, Forsaken) and self._guardian is asked:
+                self._dismiss()
             raise
         return child
 
