@@ -209,16 +209,28 @@ async def test_a_killed_guard_takes_its_child_along_and_another_one_is_found(tmp
                 os.kill(orphan, signal.SIGKILL)  # it left its group, and nobody who knew it is left
 
 
-async def test_an_order_that_lies_before_a_guardian_when_it_dies_is_given_to_the_next(nursery: Nursery):
-    command = Command(["/bin/true"], {1: 1, 2: 2})
-    await (await nursery.start(command)).ended()
+async def test_what_a_guardian_takes_along_when_it_is_killed_is_started_again_if_it_can_have_done_nothing(alone: Alone):
+    nursery = alone._nursery
+    assert (await alone.isolated(to_do("plain"))) is None
+    alone.close()
     former, _ = nursery._guardian
-    os.kill(former.pid, signal.SIGSTOP)
-    starting = asyncio.ensure_future(nursery.start(command))
-    await making.eventually(lambda: nursery._children)  # the order is on its way
-    os.kill(former.pid, signal.SIGKILL)
-    assert (await (await starting).ended()).status == 0
+
+    async def take_along(starting: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
+        keeper, _ = nursery._guardian
+        os.kill(keeper.pid, signal.SIGSTOP)
+        before = set(nursery._children)
+        asked = asyncio.ensure_future(starting)
+        await making.eventually(lambda: nursery._children - before)  # the order is on its way
+        os.kill(keeper.pid, signal.SIGKILL)
+        return asked
+
+    alone._spare = None
+    assert await (await take_along(alone.isolated(to_do("plain")))) is None
     assert nursery._guardian[0].pid != former.pid
+    lost = await take_along(nursery.start(Command(["/bin/true"], {1: 1, 2: 2})))
+    with pytest.raises(CannotStart, match="its guard ended before it began"):
+        await lost
+    assert (await (await nursery.start(Command(["/bin/true"], {1: 1, 2: 2}))).ended()).status == 0
 
 
 async def test_children_of_a_worker_that_is_cut_off_may_finish_unless_they_are_bound(nursery: Nursery):

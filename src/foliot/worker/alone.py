@@ -18,7 +18,7 @@ from foliot.domain.outcome import Answer, Ending, Failure
 from foliot.domain.report import Progress
 from foliot.sdk.desk import NOBODY, Desk
 from foliot.worker.child.answer import CHANNEL, Frames, Numbered, frame, unpack_answer
-from foliot.worker.child.child import CannotStart, Child
+from foliot.worker.child.child import CannotStart, Child, Forsaken
 from foliot.worker.child.fate import Fate
 from foliot.worker.child.inside import PATH
 from foliot.worker.child.nursery import Command, Nursery
@@ -102,12 +102,19 @@ class Alone:
             argv = [sys.executable, "-m", "foliot.worker.child.inside", self._reference]
             try:
                 environment = {**os.environ, PATH: os.pathsep.join(sys.path)}
-                child = await self._nursery.start(Command(argv, descriptors, environment))
+                child = await self._start(Command(argv, descriptors, environment))
             except BaseException:
                 ours.close()
                 raise
         _, channel = await asyncio.get_running_loop().create_unix_connection(_Channel, sock=ours)
         return _Cell(child, channel)
+
+    async def _start(self, command: Command) -> Child:
+        """Twice, if need be: what runs inside does nothing before it is told to."""
+        try:
+            return await self._nursery.start(command)
+        except Forsaken:
+            return await self._nursery.start(command)
 
 
 class _Cell:

@@ -21,7 +21,7 @@ class CannotStart(FoliotError):  # noqa: N818 - reads aloud
 
 
 class Forsaken(CannotStart):
-    """Nobody was there to start it any more."""
+    """Whoever was to start it was killed. Nobody can say whether it had begun."""
 
 
 class Child(asyncio.Protocol):

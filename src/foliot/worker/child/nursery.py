@@ -118,12 +118,6 @@ class Nursery:
 
     async def start(self, command: Command) -> Child:
         """Return when it runs; CannotStart if it cannot be executed."""
-        try:
-            return await self._start(command)
-        except Forsaken:  # whoever is killed while an order lies before it takes the order along
-            return await self._start(command)
-
-    async def _start(self, command: Command) -> Child:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -139,7 +133,7 @@ class Nursery:
         except BaseException as error:
             child.abandon()
             if isinstance(error, Forsaken) and self._guardian is asked:
-                self._dismiss()
+                self._dismiss()  # it may be dead: whoever comes next finds another one
             raise
         return child
 
