@@ -92,10 +92,11 @@ def daylight_gate(facts: JobFacts) -> Gate:
 
 
 def jitter_gate(facts: JobFacts) -> Gate:
-    numbers = {"seconds": facts.phase.total_seconds()}
-    if not facts.phase:
+    wait = facts.wait
+    numbers = {"seconds": wait.total_seconds()}
+    if not wait:
         return passed(Code.JITTER, "Its runs start at their fire times.", numbers=numbers)
-    return passed(Code.JITTER, f"Its runs start {span_text(facts.phase)} after their fire times.", numbers=numbers)
+    return passed(Code.JITTER, f"Its runs start {span_text(wait)} after their fire times.", numbers=numbers)
 
 
 def firing_gates(facts: JobFacts) -> Iterator[Gate]:

@@ -162,10 +162,8 @@ WITH target AS MATERIALIZED (
                                    CASE WHEN (s.exclusive OR s.overlap = 1) AND NOT its.waiting THEN '-infinity'
                                         ELSE t.at END
                                    AS occurrence,
-                                   CASE WHEN its.waiting
-                                        THEN least(t.at + s.phase * interval '1 millisecond',
-                                                   t.following - interval '1 millisecond')
-                                        ELSE t.at END AS due_at,
+                                   CASE WHEN its.waiting THEN place_in(t.at, s.phase, t.following) ELSE t.at END
+                                   AS due_at,
                                    CASE WHEN its.wanted AND NOT its.waiting AND s.overlap IS NULL
                                         THEN width_bucket(s.spec, $7::int[]) END
                                    AS nearest,
