@@ -60,9 +60,9 @@ def _outside(window: int, places: list[Place]) -> Iterator[Finding]:
 
 def _unsteady(case: Case, window: int, places: list[Place]) -> Iterator[Finding]:
     """The same place every time, before a next instant that comes sooner what is left of it; at once if it was late."""
-    usual = {
-        room: max(place.offset for place in places if place.room == room) for room in {each.room for each in places}
-    }
+    usual: dict[int, int] = {}
+    for place in places:
+        usual[place.room] = max(place.offset, usual.get(place.room, 0))
     widest = max(usual)
     for place in places:
         made = place.run.moment("createdAt") or 0.0

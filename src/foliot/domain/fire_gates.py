@@ -14,7 +14,7 @@ from foliot.domain.job import Gate as JobGate
 from foliot.domain.job_facts import JobFacts, Other
 from foliot.domain.misfire import GRACE, Mode
 from foliot.domain.preview import transition_on
-from foliot.domain.schedule import Cron, OnCalendar, Rrule, gap, next_fire, taken_away, zone_of
+from foliot.domain.schedule import Cron, OnCalendar, Rrule, Steps, gap, next_fire, taken_away, zone_of
 
 SET_BACK: Final = timedelta(seconds=5)
 """A clock that is so far behind what it told before was set back."""
@@ -76,7 +76,7 @@ def daylight_gate(facts: JobFacts) -> Gate:
     fire, plain = facts.following, facts.recurrence
     if fire is None or plain is None:
         return passed(Code.DAYLIGHT, "No change of the clocks concerns it.")
-    if isinstance(plain, Cron | Rrule) and plain.dst.gap == "skip" and facts.after is not None:
+    if isinstance(plain, Cron | Rrule | Steps) and plain.dst.gap == "skip" and facts.after is not None:
         kept = msgspec.structs.replace(plain, dst=msgspec.structs.replace(plain.dst, gap="end"))
         lost = next_fire(kept, max(facts.now, facts.after))
         if lost is not None and lost < fire:
