@@ -177,12 +177,12 @@ def _week_numbers(day: date, week_start: int) -> tuple[int, int]:
 
 @cache
 def _year_like(year: int) -> int:
-    """One year for all with the same days of the week and the same weeks: 28 kinds, or fewer."""
+    """One year for all with the same days of the week and the same weeks, those counted from the end of a year too."""
     return next(like for like in range(2000, 2400) if _kind(like) == _kind(year))
 
 
-def _kind(year: int) -> tuple[int, bool, bool]:
-    return date(year, 1, 1).weekday(), isleap(year), isleap(year - 1)
+def _kind(year: int) -> tuple[int, bool, bool, bool]:
+    return date(year, 1, 1).weekday(), isleap(year), isleap(year - 1), isleap(year + 1)
 
 
 def _period(rule: Rule, reading: datetime) -> int:
