@@ -38,7 +38,7 @@ bench-peers: $(TOOLS)  ## measure Foliot beside its peers, resumable (ONLY=pgque
 	@ONLY="$(ONLY)" SECONDS="$(SECONDS)" RUNS="$(RUNS)" REPEATS="$(REPEATS)" MINUTES="$(MINUTES)" FRESH="$(FRESH)" \
 		$(BIN)/python -m bench.peers
 
-soak: $(TOOLS)  ## 10,000 runs/s for 10 minutes: does anything grow that should not (SECONDS=60, HOURS=1)
+soak: $(TOOLS)  ## 10,000 runs/s for 10 minutes: does anything grow that should not (SECONDS=5: a look, HOURS=1)
 	$(BIN)/foliot bench --only soak --seconds $(if $(HOURS),$(shell awk 'BEGIN {print 3600 * $(HOURS)}'),$(SECONDS)) $(ARGS)
 
 chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)

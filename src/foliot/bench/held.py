@@ -80,9 +80,10 @@ async def _transaction(bed: Bed) -> AsyncIterator[None]:
 
 
 async def _part(port: int, probe: Probe, seconds: float) -> Part:
-    """Look on for so long, once a second: there is a claim that was timed in every part, or none has been measured."""
-    end, samples, claims = time.monotonic() + seconds, [await sample(port)], list[float]()
-    while time.monotonic() < end:
+    """Look on for so long, once a second and at least once: there is no part without a claim that was timed."""
+    samples, claims = [await sample(port)], list[float]()
+    end = time.monotonic() + seconds
+    while not claims or time.monotonic() < end:
         claims.append(await probe.time())
         await asyncio.sleep(max(0.01, min(1.0, end - time.monotonic())))
         samples.append(await sample(port))

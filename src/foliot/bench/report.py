@@ -165,10 +165,10 @@ def _slowest(results: dict[str, Any]) -> list[str]:
     also = sum(max(row[3], row[4]) >= row[2] / 2 for row in told)
     about = (
         f"Start latency was measured for {results['latencySeconds']:g} s a repeat, in turns with two bare commits at"
-        " the same pace. Meanwhile something that has no part in Foliot made a bare commit every 40 ms, and noted how late"
-        " it was woken for it. Beside each of the slowest starts stand the worst of both at the same moment, and what the"
-        f" server did by itself. {also} of these {len(told)} times a bare commit or a wake-up took at least half as"
-        " long; what is shorter than 40 ms may fall between two of them."
+        " the same pace. Meanwhile something that has no part in Foliot made a bare commit every 40 ms, and noted how"
+        " late it was woken for it. Beside each of the slowest starts stand the worst of both at the same moment, and"
+        f" what the server did by itself. {also} of these {len(told)} times a bare commit or a wake-up took at least"
+        " half as long; what is shorter than 40 ms may fall between two of them."
     )
     table = [head, ["---:"] * (len(head) - 1) + ["---"], *told]
     return ["", "## The slowest starts", "", about, "", *(f"| {' | '.join(map(str, cells))} |" for cells in table)]

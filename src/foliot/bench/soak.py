@@ -149,8 +149,9 @@ SECTION: Final = Section(
     f"{OFFERED:,} runs a second for {{seconds}} s: a producer, a worker and a scheduler; and an API that is handed"
     f" {CALLS} runs a second more, each with an idempotency key of its own. Measured once, not three times. Growth is"
     " that of the largest size in the last third over the largest in the second. The slope is the median of those"
-    " between any two looks after the first third; a byte kept of every run would be 36 MB an hour. Memory is what a"
-    " process has for itself. History and idempotency keys, which are kept for as long as was promised, are not counted.",
+    " between any two looks after the first third; a byte kept of every run would be 36 MB an hour. Memory is what"
+    " a process has for itself. History and idempotency keys, which are kept for as long as was promised, are not"
+    " counted.",
     _once,
     full=600,
     repeats=1,
