@@ -287,7 +287,12 @@ async def note_started(line: Line, worker: int, begun: Sequence[tuple[Claimed, d
     """Write down that these have begun, or are about to; which of them are still ours, as (run, fence)."""
     runs = [run for run, _ in begun]
     rows = await line.fetch(
-        "note_started", worker, [run.id for run in runs], [run.fence for run in runs], [at for _, at in begun]
+        "note_started",
+        worker,
+        [run.id for run in runs],
+        [run.fence for run in runs],
+        [run.position for run in runs],
+        [at for _, at in begun],
     )
     return {(row["id"], row["fence"]) for row in rows}
 
