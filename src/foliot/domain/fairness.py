@@ -10,7 +10,7 @@ from foliot.domain.errors import InvalidField
 UNIT: Final = 65_536  # rank units that a run of cost 1 takes at weight 1
 HEAVIEST: Final = 1_000
 AGAIN: Final = 8
-"""Added to the code of a priority, it names the flow of what comes again: retries and snoozes stand in one of their own."""
+"""Added to the code of a priority, it names the flow of what comes again, retries and snoozes, which have their own."""
 
 
 class Priority(IntEnum):

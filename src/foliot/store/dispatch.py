@@ -29,7 +29,7 @@ class Flow(NamedTuple):
 
     @property
     def again(self) -> "Flow":
-        """The one beside it: a retry comes near the head, not behind the backlog, and still waits for its tenant's turn."""
+        """The one beside it: what comes again waits for its tenant's turn, and not behind its tenant's backlog."""
         return self._replace(priority=self.priority + AGAIN)
 
     def step(self, weight: int) -> int:

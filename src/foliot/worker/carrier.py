@@ -64,7 +64,7 @@ class SqlCarrier:
         self.voucher: Voucher | None = None
 
     async def run(self) -> None:
-        """Tell others, until cancelled, that something became ready in their lanes. Without it they find it by polling."""
+        """Tell others, until cancelled, of what became ready in their lanes. Without it they find it by polling."""
         await self._hints.run()
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
