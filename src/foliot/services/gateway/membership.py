@@ -9,7 +9,7 @@ from foliot.domain.sharing import may_serve
 from foliot.kit.joined import Joined
 from foliot.store.database import Database, Line
 from foliot.store.fleet import About
-from foliot.store.gateway import Arrival, introduce, keys_of, queues_of
+from foliot.store.gateway import NOBODY, Arrival, introduce, keys_of, queues_of
 from foliot.store.specs import ensure_lanes
 from foliot.wire.work import Registration, ToldLane
 
@@ -81,11 +81,17 @@ class Membership:
 
 
 def worker_number(text: str) -> int:
-    """The worker of this id; a malformed one is as unknown as any other."""
+    """The worker of this id; a malformed one is as unknown as any other.
+
+    So is nobody: who came in that name would be told of every claim that was given up, and keep it from the reaper.
+    """
     try:
-        return decode("wrk", text)
+        number = decode("wrk", text)
     except InvalidField:
         raise _no_such_worker() from None
+    if number == NOBODY:
+        raise _no_such_worker()
+    return number
 
 
 def _no_such_worker() -> NotFound:
