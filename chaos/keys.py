@@ -21,7 +21,10 @@ HASTE: Final = 12
 
 
 class Keymaster:
-    """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards. One tries to rise."""
+    """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards.
+
+    Another one tries to rise.
+    """
 
     def __init__(self, api: Api, seed: int, number: int = 0) -> None:
         self._desk = Desk(api, seed, CLIENT + number)
@@ -53,7 +56,9 @@ class Keymaster:
 
     async def _rise(self, name: str) -> None:
         """An admin that asks for a key of a role above its own, and is revoked for it."""
-        made = await self._desk.insist("createKey", body={"name": f"{name}, admin", "role": "admin"}, key=self._desk.key())
+        made = await self._desk.insist(
+            "createKey", body={"name": f"{name}, admin", "role": "admin"}, key=self._desk.key()
+        )
         if made.outcome is Outcome.OK:
             admin = _held(made.answer)
             body = {"name": f"{name}, risen", "role": "operator", "scopes": OF_ADMINS}
