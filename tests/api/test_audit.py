@@ -149,14 +149,37 @@ async def test_whoever_is_turned_away_is_noted(api: Caller, world: World):
 
 async def test_whoever_may_not_is_noted_with_its_tenant(api: Caller, world: World):
     viewer = Caller(api.app, (await api.post("/v1/keys", {"name": "eyes", "role": "viewer"})).json["key"])
-    for _ in range(3):
-        assert (await viewer.post("/v1/jobs", PLAIN)).status == 403
+    for turn in range(3):
+        assert (await viewer.post("/v1/jobs", PLAIN, x_request_id=f"try-{turn}")).status == 403
     assert (await viewer.get("/v1/audit")).status == 403
     assert await world.audit.flush() == 2
     read, wrote = await entries(api, "?outcome=denied")
     assert {read["action"], wrote["action"]} == {"createJob", "listAudit"}
     assert wrote["actor"] == "acme"
     assert sorted(each["after"]["attempts"] for each in (read, wrote)) == [1, 3]
+    assert [each["action"] for each in await entries(api, "?request=try-0")] == ["createJob"], "the first of the three"
+
+
+async def test_the_id_under_which_a_call_is_noted_is_told_to_whoever_made_it(api: Caller, world: World):
+    made = await api.post("/v1/jobs", PLAIN)
+    refused = await Caller(api.app, "nonsense").get("/v1/jobs")
+    assert (await api.post("/v1/jobs", PLAIN)).headers["x-request-id"] != made.headers["x-request-id"]
+    await world.audit.flush()
+    (noted,) = await entries(api, f"?request={made.headers['x-request-id']}")
+    assert noted["subject"] == made.json["jobId"]
+    (noted,) = await entries(api, f"?tenant=-&request={refused.headers['x-request-id']}")
+    assert (noted["action"], noted["outcome"]) == ("listJobs", "denied")
+
+
+async def test_a_token_that_was_made_up_is_noted(api: Caller, world: World):
+    run = await api.submit()
+    for token in ("fct_" + "0" * 104, "nonsense"):
+        answer = await Caller(api.app, token).post(f"/v1/runs/{run}:complete", {"outcome": "succeeded"})
+        assert answer.status == 401
+    await world.audit.flush()
+    (noted,) = await entries(api, "?tenant=-&action=completeRun")
+    assert (noted["actor"], noted["outcome"], noted["after"]["attempts"]) == ("unknown", "denied", 2)
+    assert noted["keyId"] is None
 
 
 async def test_the_keys_of_others_see_only_their_own(api: Caller, stranger: Caller):

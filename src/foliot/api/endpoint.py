@@ -19,7 +19,7 @@ from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
@@ -53,9 +53,8 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         return response
 
     async def _answer(request: Request) -> Response:
-        caller = None
+        caller, token = None, _token(request)
         try:
-            token = _token(request)
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
                 services.audit.denied(deed_of(request, operation, None, token), "no valid key")
@@ -88,8 +87,9 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
             return _render(request, reply, operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
-            if isinstance(error, Forbidden):
-                services.audit.denied(deed_of(request, operation, caller, ""), error.message)
+            if isinstance(error, (Forbidden, Unauthorised)):
+                known = caller if operation.needs_key else None
+                services.audit.denied(deed_of(request, operation, known, token), error.message)
             return _explained(error, operation)
 
     return answer
