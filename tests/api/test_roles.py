@@ -85,8 +85,11 @@ async def test_an_admin_makes_nobody_an_operator_and_so_reaches_no_other_tenant(
     assert (refused.status, "operator" in refused.json["detail"]) == (403, True)
     theirs = (await stranger.get("/v1/keys")).json["items"][0]["keyId"]
     narrowed = await key_of(world, Role.OPERATOR, scopes=sorted(GRANTS[Role.ADMIN]))
-    (known,) = [each for each in (await admin.get("/v1/keys")).json["items"] if each["role"] == "operator"
-                and len(each["scopes"]) == len(GRANTS[Role.ADMIN])]
+    (known,) = [
+        each
+        for each in (await admin.get("/v1/keys")).json["items"]
+        if each["role"] == "operator" and len(each["scopes"]) == len(GRANTS[Role.ADMIN])
+    ]
     for way in (":rotate", ":limit"):
         answer = await admin.post(f"/v1/keys/{known['keyId']}{way}", {"rateLimit": None} if way == ":limit" else {})
         assert answer.status == 403, way
