@@ -1,11 +1,12 @@
 """The audit trail through the API: every change and every denied attempt, for the tenant whose they are."""
 
+from ipaddress import ip_network
 from typing import Any
 
 import asyncpg
 import pytest
 
-from api.calling import PLAIN, Answer, Caller
+from api.calling import PLAIN, Answer, Caller, application
 from api.test_table import BODIES, CALENDAR, WITH_ID, address, number, owned  # noqa: F401 - a fixture
 from foliot.api.app import OPERATIONS
 from foliot.domain.ids import encode
@@ -169,6 +170,17 @@ async def test_the_id_under_which_a_call_is_noted_is_told_to_whoever_made_it(api
     assert noted["subject"] == made.json["jobId"]
     (noted,) = await entries(api, f"?tenant=-&request={refused.headers['x-request-id']}")
     assert (noted["action"], noted["outcome"]) == ("listJobs", "denied")
+
+
+@pytest.mark.parametrize(("trusted", "who"), [([], "127.0.0.1"), (["127.0.0.0/8"], "198.51.100.1")])
+async def test_behind_a_trusted_proxy_it_is_told_who_called_it(world: World, trusted: list[str], who: str):
+    proxies = [ip_network(each) for each in trusted]
+    api = Caller(application(world, proxies=proxies), world.key)
+    forged = "1.2.3.4, 198.51.100.1"
+    await api.post("/v1/jobs", PLAIN, x_forwarded_for=forged)
+    assert (await Caller(api.app, "nonsense").get("/v1/jobs", x_forwarded_for=forged)).status == 401
+    await world.audit.flush()
+    assert {row["ip"] for row in await world.sql("SELECT ip FROM audit")} == {who}
 
 
 async def test_a_token_that_was_made_up_is_noted(api: Caller, world: World):

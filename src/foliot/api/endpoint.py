@@ -38,7 +38,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
     is_change, pages, only_looks = operation.is_change, is_paged(operation.query), operation.method == "GET"
-    door = Door(operation, services)
+    door, proxies = Door(operation, services), services.proxies
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -57,7 +57,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         try:
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
-                services.audit.denied(deed_of(request, operation, None, token), "no valid key")
+                services.audit.denied(deed_of(request, operation, None, token, proxies), "no valid key")
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
@@ -89,7 +89,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
             if isinstance(error, (Forbidden, Unauthorised)):
                 known = caller if operation.needs_key else None
-                services.audit.denied(deed_of(request, operation, known, token), error.message)
+                services.audit.denied(deed_of(request, operation, known, token, proxies), error.message)
             return _explained(error, operation)
 
     return answer
@@ -97,7 +97,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
 
 async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
     """Make a change, of which the audit trail tells who wanted it."""
-    doing = DOING.set(deed_of(request, operation, call.tenant, ""))
+    doing = DOING.set(deed_of(request, operation, call.tenant, "", call.services.proxies))
     try:
         return await operation.handler(call)
     finally:

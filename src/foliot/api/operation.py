@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.address import Network
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
@@ -83,6 +84,8 @@ class Services(NamedTuple):
     encryption: Encryption
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
+    proxies: Sequence[Network] = ()
+    """Who is believed when it says for whom it calls."""
 
 
 class Call(NamedTuple):
