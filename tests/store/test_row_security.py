@@ -7,6 +7,9 @@ import asyncpg
 import pytest
 
 from burying import bury
+from foliot.cli.compose import CannotStart, bind, check_walls
+from foliot.cli.examine import _row_security
+from foliot.kit.settings import Settings
 from foliot.store.database import ACTING_FOR, API_ROLE, Database
 from foliot.store.migrate import migrate
 from foliot.store.outside import signing_key
@@ -181,12 +184,23 @@ async def test_what_comes_later_is_guarded_by_the_next_migration_and_nothing_is_
     assert await world.value("SELECT has_table_privilege($1, 'notes', 'SELECT')", API_ROLE)
 
 
-async def test_who_may_not_make_roles_goes_on_without(server_of_nobody: str):
+async def test_who_may_not_make_roles_goes_on_without_among_itself(server_of_nobody: str):
     """As on a managed server: an owner without the right to make roles, and nobody has made ours."""
     await migrate(server_of_nobody)
     database = await Database.open(server_of_nobody, size=1)
+    settings = Settings.read({"FOLIOT_DATABASE_URL": server_of_nobody})
     try:
         assert await database.guarded(size=1) is None
+        found = await _row_security(settings)
+        assert (found.word, API_ROLE in found.hint) == ("WARN", True)
+        with bind("127.0.0.1", 0) as near:
+            check_walls(database, near, settings)
+        with bind("0.0.0.0", 0) as far:
+            check_walls(database, far, settings._replace(one_wall=True))
+            with pytest.raises(CannotStart, match="does not keep tenants apart") as refused:
+                check_walls(database, far, settings)
+            assert "FOLIOT_ONE_WALL" in refused.value.hint
+            assert far.fileno() < 0, "it listens no more"
     finally:
         await database.close()
 
