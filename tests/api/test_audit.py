@@ -33,7 +33,6 @@ def test_handing_in_work_is_no_change_and_neither_is_doing_it():
     assert quiet == {
         "createRun",
         "createRuns",
-        "runJob",
         "heartbeat",
         "claimWork",
         "settleWork",
@@ -105,6 +104,23 @@ async def test_before_and_after_are_told_and_secrets_are_not(api: Caller):
     assert change["before"]["handler"] == change["after"]["handler"]
     text = str([change, made])
     assert not any(secret in text for secret in ("s3cret", "4111", "4222"))
+
+
+async def test_who_has_set_a_job_going_is_noted_once_with_the_run(guarded: Caller):
+    plain = (await guarded.create())["jobId"]
+    root = (await guarded.create(name="root"))["jobId"]
+    await guarded.create(name="leaf", dependsOn=[root])
+    paused = (await guarded.create(every=3600))["jobId"]
+    await guarded.post(f"/v1/jobs/{paused}:pause")
+    for job in (plain, root):
+        runs = {(await guarded.post(f"/v1/jobs/{job}:run", {}, idempotency_key=job)).json["runId"] for _ in range(2)}
+        (entry,) = await entries(guarded, f"?subject={job}&action=runJob")
+        assert {entry["after"]["runId"]} == runs
+        assert (entry["actor"], entry["before"]) == ("acme", None)
+    assert (await guarded.post(f"/v1/jobs/{paused}:run")).status == 409
+    assert await entries(guarded, f"?subject={paused}&action=runJob") == []
+    await guarded.submit()
+    assert await entries(guarded, "?action=createRun") == []
 
 
 async def test_what_changes_nothing_is_not_noted(api: Caller):
