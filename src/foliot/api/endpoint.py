@@ -19,7 +19,7 @@ from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
@@ -38,7 +38,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
     is_change, pages, only_looks = operation.is_change, is_paged(operation.query), operation.method == "GET"
-    door = Door(operation, services)
+    door, proxies = Door(operation, services), services.proxies
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -53,12 +53,11 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         return response
 
     async def _answer(request: Request) -> Response:
-        caller = None
+        caller, token = None, _token(request)
         try:
-            token = _token(request)
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
-                services.audit.denied(deed_of(request, operation, None, token), "no valid key")
+                services.audit.denied(deed_of(request, operation, None, token, proxies), "no valid key")
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
             ACTING_FOR.set(owner.tenant)
@@ -88,8 +87,9 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
             return _render(request, reply, operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
-            if isinstance(error, Forbidden):
-                services.audit.denied(deed_of(request, operation, caller, ""), error.message)
+            if isinstance(error, (Forbidden, Unauthorised)):
+                known = caller if operation.needs_key else None
+                services.audit.denied(deed_of(request, operation, known, token, proxies), error.message)
             return _explained(error, operation)
 
     return answer
@@ -97,7 +97,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
 
 async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
     """Make a change, of which the audit trail tells who wanted it."""
-    doing = DOING.set(deed_of(request, operation, call.tenant, ""))
+    doing = DOING.set(deed_of(request, operation, call.tenant, "", call.services.proxies))
     try:
         return await operation.handler(call)
     finally:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from foliot.domain.access import Authority
+from foliot.domain.access import Authority, check_may_touch
 from foliot.domain.bucket import RateLimit
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import NotFound
@@ -48,6 +48,7 @@ class TermsKeeper:
         row = await keys.read_key(self._database, bare) if key_id.isprintable() and bare != key_id else None
         if row is None or not authority.reaches(row.tenant):
             raise NotFound("there is no such key", "GET /v1/keys lists those that there are")
+        check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
             await terms.change_key_rate(connection, bare, rate)
             if rate != row.rate_limit:
