@@ -28,7 +28,8 @@ check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed
 
 fuzz: CASES ?= 20000
 fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI document: no 5xx, no answer it does not know (CASES=2400)
-	CASES=$(CASES) $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS)
+	@folder=$$(mktemp -d); CASES=$(CASES) FUZZED=$$folder $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS); came=$$?; \
+		PYTHONPATH=. $(BIN)/python tests/api/fuzzed.py $$folder $(CASES); exit $$came
 
 bench: $(TOOLS) wrk  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)

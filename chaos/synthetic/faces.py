@@ -77,7 +77,7 @@ def _applicants(world: World) -> None:
         job = Pretended(world, RATIONED, {}, Plan())
         job.change(Change(6.0 + turn, "cancelJob"))
         job.finish()
-    world.operation("createJob", RATIONED, BEGIN + 6, Outcome.FAIL, body={"name": "one too many"}, status=403)
+    world.operation("createJob", RATIONED, BEGIN + 6, Outcome.FAIL, body={"name": "one too many"}, status=429)
 
 
 def _haste(world: World) -> None:

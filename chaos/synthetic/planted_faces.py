@@ -131,7 +131,7 @@ def _(it: Surgery) -> None:
 
 @plant("S26 a job that was refused is there")
 def _(it: Surgery) -> None:
-    refused = _first(it, lambda each: each.kind == "createJob" and each.status == 403)
+    refused = _first(it, lambda each: each.kind == "createJob" and each.status == 429)
     like = it.dump.jobs[RATIONED][0]
     it.dump.jobs[RATIONED].append({**like, "jobId": "job_refused", "name": (refused.body or {})["name"]})
 

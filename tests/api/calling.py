@@ -27,6 +27,7 @@ from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
+from foliot.services.once import Once
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
@@ -186,21 +187,22 @@ def application(
         backlog or Backlog(world.database),
         world.secrets,
         world.encryption,
+        Once(world.database, world.vault_in_use),
         egress=egress,
         proxies=proxies,
     )
     if own is not None:
         services = services._replace(
-            control=Control(own, world.specs, world.hints.append),
-            insights=Insights(own),
+            control=Control(own, world.specs, world.hints.append, world.vault_in_use),
+            insights=Insights(own, world.vault_in_use),
             ledger=Ledger(own),
             operations=Operations(own, world.hints.append),
             calendars=CalendarKeeper(own),
-            dead_letters=DeadLetters(own, world.hints.append),
+            dead_letters=DeadLetters(own, world.hints.append, world.vault_in_use),
             canceller=Canceller(own, world.specs, world.hints.append),
             audit=AuditTrail(world.database, own),
-            graphs=Graphs(own, world.hints.append),
-            explainer=Explainer(own),
+            graphs=Graphs(own, world.hints.append, world.vault_in_use),
+            explainer=Explainer(own, world.vault_in_use),
             secrets=Secrets(own, world.vault),
         )
     return build(services, Health(world.database), Gauges(world.database))

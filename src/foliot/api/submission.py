@@ -113,7 +113,7 @@ OPERATIONS = (
         body=RunBody,
         result=Accepted,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="createRuns",
@@ -127,7 +127,7 @@ OPERATIONS = (
         costs=lambda body: len(body.runs),
         result=AcceptedBatch,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
         largest_body=LARGE,
     ),
     Operation(
@@ -143,6 +143,6 @@ OPERATIONS = (
         body_is_optional=True,
         result=Accepted,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
 )

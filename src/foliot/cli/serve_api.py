@@ -39,6 +39,7 @@ from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
+from foliot.services.once import Once
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
@@ -92,6 +93,7 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             backlog,
             Secrets(own, vault),
             Encryption(database, vault),
+            Once(database, vault),
             egress=egress_of(settings),
             proxies=settings.trusted_proxies,
         )
