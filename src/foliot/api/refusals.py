@@ -34,7 +34,11 @@ _REFUSALS: Final = MappingProxyType(
         422: ("Invalid", "A field, a parameter or a header cannot be taken as it is: `errors` names it", LEFT),
         429: ("TooMany", "A rate limit, or the tenant's backlog, is used up: nothing was done", _AGAIN),
         431: ("HeadTooLarge", "The address and the headers are larger than is read", ()),
-        503: ("Unavailable", "Foliot cannot answer now, or too much waits already", _AGAIN),
+        503: (
+            "Unavailable",
+            "Foliot cannot answer now, others are changing the same, or too much waits already",
+            _AGAIN,
+        ),
     }
 )
 _OTHERS: Final = frozenset({"tenant", "job", "worker"})
