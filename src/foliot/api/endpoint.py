@@ -19,12 +19,13 @@ from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised, Unavailable
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
 from foliot.store.database import ACTING_FOR, LOOKING
 from foliot.store.keys import KeyOwner
+from foliot.store.recovery import is_contended
 from foliot.store.submission import Asked
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
@@ -161,6 +162,9 @@ def _explained(error: Exception, operation: Operation) -> Response:
             return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
         case ClientDisconnect():
             return Response(status_code=400)  # nobody is there to read it
+        case _ if is_contended(error):
+            log.warning("a call had to give way", operation=operation.name, error=str(error))
+            return problems.render(Unavailable("others are changing the same, and it had to give way", "try again"))
         case _:
             log.error("a call failed", operation=operation.name, exc_info=error)
             return problems.problem(500, "internal", "Internal error", "something went wrong on our side")
