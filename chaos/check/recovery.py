@@ -88,31 +88,32 @@ def _worker_kills(case: Case) -> Iterator[float]:
 
 
 def _scheduler_kills(case: Case) -> Iterator[float]:
-    """How late each job's first instant after a kill was fired: some are the survivor's own, others have to be found.
+    """How long each job waited for its next fire: some are the survivor's own, others have to be found.
 
     A run is there when its instant has been fired; when it begins is up to the workers, who may be struck as well.
     """
-    fired = [(job, _fired(job)) for job in case.jobs.values()]
+    fired = [(job, _fires(job)) for job in case.jobs.values()]
     for kill in (fault for fault in case.faults.all if _is_kill(fault, "scheduler")):
-        for job, runs in fired:
-            position = bisect_left(runs, (kill.began, 0.0))
-            if position < len(runs):
-                yield from _first_after(case, kill, job, *runs[position])
+        for job, fires in fired:
+            position = bisect_left(fires, (kill.ended, 0.0))
+            if position < len(fires):
+                yield from _next_fire(case, kill, job, *fires[position])
 
 
-def _first_after(case: Case, kill: Fault, job: Job, instant: float, made: float) -> Iterator[float]:
+def _next_fire(case: Case, kill: Fault, job: Job, made: float, instant: float) -> Iterator[float]:
+    """From the kill, or from the instant if that came later; one that was passed over meanwhile had to be fired too."""
     passed_over = (max(first / MICRO, kill.began) for first, last in job.missed if last / MICRO >= kill.began)
-    due = min([instant, *passed_over])
+    due = max(kill.began, min([instant, *passed_over]))
     if due <= kill.began + case.faults.aftermath:
         yield max(0.0, made - max([due, *_database_back(case, kill.began, made)]))
 
 
-def _fired(job: Job) -> list[tuple[float, float]]:
-    """The instants of its schedule that have a run, and when that was made."""
+def _fires(job: Job) -> list[tuple[float, float]]:
+    """When each run of its schedule was made, and for which instant."""
     if not any(each.recurring for each in job.definitions):
         return []
     own = (run for run in job.runs if run.id not in job.by_hand and run.row is not None)
-    return sorted((run.scheduled or 0.0, run.moment("createdAt") or 0.0) for run in own)
+    return sorted((run.moment("createdAt") or 0.0, run.scheduled or 0.0) for run in own)
 
 
 def _database_restarts(case: Case) -> Iterator[float]:

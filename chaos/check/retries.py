@@ -29,6 +29,8 @@ def is_at_most_once(case: Case, run: Run) -> bool:
 
 def given_up_early(case: Case, run: Run) -> Iterator[Finding]:
     """S2: a run became a dead letter although it had retries left, or its end is unknown although it could go on."""
+    if run.status != "failed" and run.id not in case.evidence.dump.decided:
+        return
     bodies = case.bodies_of(run)
     if not run.attempts or not bodies:
         return

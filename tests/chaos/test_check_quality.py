@@ -155,6 +155,15 @@ def test_a_schedulers_kill_is_felt_by_the_job_that_the_survivor_did_not_own(hist
     assert history.recovery(SCHEDULERS) == {"cases": 2, "bound": 10.0, "worst": 12.5}
 
 
+def test_a_job_that_was_behind_before_the_kill_waits_for_its_next_fire_whatever_it_is_for(history: History):
+    history.fault("kill", "scheduler-0", 30, 30)
+    history.job("job_1", 1, every="PT1S", overlap="allow")
+    for instant in range(10, 40):  # twenty seconds late, before and afterwards
+        made = instant + 20.5
+        history.run(f"of {instant}", made, (made + 0.1, "w1", 1), job="job_1", scheduled=instant)
+    assert history.recovery(SCHEDULERS) == {"cases": 1, "bound": 10.0, "worst": 0.5}
+
+
 def test_an_instant_that_was_missed_after_a_schedulers_kill_was_not_fired_in_time(history: History):
     history.fault("kill", "scheduler-0", 10, 10)
     history.job("job_1", 1, every="PT20S", overlap="allow")
