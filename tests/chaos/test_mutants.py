@@ -9,9 +9,10 @@ from typing import cast
 import pytest
 
 from chaos.deeds import Deeds
-from chaos.mutants import STARTED, UNEXPECTED, Round, Trial, crashes, summary
+from chaos.mutants import Trial, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
 from chaos.records import REFUSED
+from chaos.round import STARTED, UNEXPECTED, Round, crashes
 from chaos.topology import NODES, Topology
 
 
