@@ -45,8 +45,9 @@ soak: $(TOOLS)  ## 10,000 runs/s for 10 minutes: does anything grow that should 
 chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)
 	@$(BIN)/python -m chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(ARGS)
 
-mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notice each; goes on where it was ended (ONLY=fence-off, SEED=7)
-	@$(BIN)/python -m chaos.mutants $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY),--kept) $(ARGS)
+mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notice each; goes on where it was ended (ONLY=fence-off, SEED=7, PROCESSES=2)
+	@$(BIN)/python -m chaos.mutants $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY),--kept) \
+		$(if $(PROCESSES),--processes $(PROCESSES)) $(ARGS)
 
 schedulers: SECONDS = 300
 schedulers: $(TOOLS)  ## kill and stop three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)
