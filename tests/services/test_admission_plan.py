@@ -1,4 +1,4 @@
-"""What those read who join or leave a line: nothing of other lines, whatever was known of the tables when they planned."""
+"""What those read who join or leave a line: nothing of other lines, whatever was known when they planned."""
 
 import pytest
 

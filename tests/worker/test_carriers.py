@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
+from foliot.domain.report import Progress
 from foliot.domain.seal import secret_text
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.kit import telemetry
@@ -14,6 +16,7 @@ from foliot.store import dispatch
 from foliot.store.database import Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import AT_REST, Load, Standing
+from foliot.store.reports import Report
 from foliot.worker.carrier import TIMED_EVERY
 from foliot.worker.port import Carrier
 from foliot.worker.settler import Settler
@@ -23,6 +26,7 @@ from world import PATIENCE, World
 
 WORKER = 77
 RETRIED = Outcome.again(Ending.FAILED, "not yet", timedelta(seconds=5))
+ENTRUSTED = Outcome.entrusted(timedelta(hours=1))
 
 
 @pytest.fixture(params=["sql", "http"])
@@ -32,11 +36,15 @@ async def new(request: pytest.FixtureRequest, world: World, dsn: str) -> AsyncIt
         yield found
 
 
-@pytest.fixture
-async def carrier(new: NewCarrier) -> Carrier:
-    made = new(WORKER)
+async def hired(new: NewCarrier, worker: int = WORKER + 1) -> Carrier:
+    made = new(worker)
     made.lanes = list(await made.register(["default"], ["fn:noop"]))
     return made
+
+
+@pytest.fixture
+async def carrier(new: NewCarrier) -> Carrier:
+    return await hired(new, WORKER)
 
 
 async def claim(carrier: Carrier, number: int = 1, most: int = 10) -> list[Claimed]:
@@ -80,7 +88,7 @@ async def test_a_result_is_kept_and_an_attempt_can_go_on_outside(world: World, c
     runs = await claim(carrier)
     batch = [
         *ended(runs[:1], Outcome.succeeded(b'{"rows":7}')),
-        *ended(runs[1:], Outcome.entrusted(timedelta(hours=1))),
+        *ended(runs[1:], ENTRUSTED),
     ]
     assert await carrier.settle(batch) == []
     assert await carrier.settle(batch) == [], "said again, it is no loss"
@@ -157,8 +165,7 @@ async def test_what_somebody_newer_holds_is_lost_and_changes_nothing(world: Worl
 
 
 async def test_nobody_settles_or_forgets_what_another_worker_holds(world: World, carrier: Carrier, new: NewCarrier):
-    rival = new(WORKER + 1)
-    await rival.register(["default"], ["fn:noop"])
+    rival = await hired(new)
     await world.submit()
     runs = await claim(carrier)
     assert len(await rival.settle(ended(runs))) == len(await rival.settle(ended(runs, RETRIED))) == 1
@@ -166,6 +173,34 @@ async def test_nobody_settles_or_forgets_what_another_worker_holds(world: World,
     assert await rival.note_started([(runs[0], NOW)]) == set()
     assert await world.value("SELECT started_at FROM run WHERE id = $1", runs[0].id) is None
     assert await carrier.settle(ended(runs)) == []
+
+
+async def test_a_claim_is_no_right_to_a_run_that_it_does_not_name(world: World, carrier: Carrier, new: NewCarrier):
+    rival = await hired(new)
+    await world.submit()
+    (theirs,) = await claim(carrier)
+    await world.submit()
+    (own,) = await claim(rival)
+    forged = msgspec.structs.replace(theirs, fence=own.fence)
+    assert await rival.note_started([(forged, NOW), (own, NOW)]) == {(own.id, own.fence)}
+    assert await world.value("SELECT started_at FROM run WHERE id = $1", theirs.id) is None
+    for outcome in (SUCCEEDED, RETRIED, ENTRUSTED, Outcome.released()):
+        assert len(await rival.settle(ended([forged], outcome))) == 1
+    assert await rival.report([Report(forged.id, forged.fence, Progress(0.5), NOW, b"{}")]) == set()
+    await carrier.report([Report(theirs.id, theirs.fence, None, NOW, b"[7]")])
+    assert await rival.last_checkpoint(forged) is None
+    assert await world.count("progress") == await world.count("outside") == await world.count("history") == 0
+    assert await carrier.settle(ended([theirs])) == await rival.settle(ended([own])) == []
+
+
+async def test_what_goes_on_outside_is_told_to_the_worker_that_entrusted_it(
+    world: World, carrier: Carrier, new: NewCarrier
+):
+    rival = await hired(new)
+    await world.submit()
+    batch = ended(await claim(carrier), ENTRUSTED)
+    assert await carrier.settle(batch) == await carrier.settle(batch) == []
+    assert await rival.settle(batch) == batch
 
 
 async def test_a_claim_that_arrives_when_its_worker_has_gone_on_is_found(world: World, carrier: Carrier, dsn: str):

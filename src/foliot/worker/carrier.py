@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,7 +13,7 @@ from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.seal import Voucher
 from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
-from foliot.kit.signals import FLEET, READY, recall_channel
+from foliot.kit.signals import FLEET, READY, Hints, recall_channel
 from foliot.store import dispatch, fleet
 from foliot.store import reports as store_reports
 from foliot.store.admission import answer_knocks
@@ -56,6 +57,7 @@ class SqlCarrier:
         self._claims = line(statement_timeout="10s")
         self._settlements = line(statement_timeout="10s", lock_timeout="200ms")
         self._lease = line(statement_timeout="3s")
+        self._hints = Hints(partial(notify, self._settlements))
         self._specs = SpecBook(self._claims)
         self._vault = vault(self._settlements)
         self._swept = self._timed = float("-inf")
@@ -63,6 +65,10 @@ class SqlCarrier:
         self._lanes: list[int] = []
         self._listening: Connection | None = None
         self.voucher: Voucher | None = None
+
+    async def run(self) -> None:
+        """Tell others, until cancelled, of what became ready in their lanes. Without it they find it by polling."""
+        await self._hints.run()
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         lanes = await ensure_lanes(self._claims, list(queues), list(groups))
@@ -112,7 +118,7 @@ class SqlCarrier:
         if others and await dispatch.conclude(*told, written, called.update) < len(others):
             lost += await self._lost(others)
         if not called.issubset(self._lanes):  # ours are looked into after each settle
-            await notify(self._settlements, READY)
+            self._hints.give(READY)
         if results := [each for each in lost if each.outcome.ending.is_result]:
             kept = await sealed_endings(self._vault, results)
             await dispatch.keep_late_results(self._settlements, self._worker, kept)
