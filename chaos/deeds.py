@@ -114,12 +114,13 @@ class Deeds:
 
         When an attempt takes its process, the worker starts another one for the next: that shows.
         """
-        known = {node.boot: captives(node.boot) for node in self._workers()}
+        topology = self._topology
+        known = {node.boot: captives(node.boot, topology.mark) for node in self._workers()}
         struck: list[Node] = []
 
         def begun() -> bool:
             for node in self._workers():
-                now = captives(node.boot)
+                now = captives(node.boot, topology.mark)
                 if known.get(node.boot) and now - known[node.boot]:
                     struck.append(node)
                 known[node.boot] = now
@@ -273,12 +274,12 @@ class Deeds:
         self._note("rollingRestart", "all", began)
 
 
-def captives(boot: str) -> set[int]:
-    """The processes in which a worker runs, or will run, one attempt each."""
-    mark, found = f"CHAOS_BOOT={boot}".encode(), set()
+def captives(boot: str, mark: str) -> set[int]:
+    """The processes in which a worker runs, or will run, one attempt each; `mark` tells ours from those of others."""
+    marks, found = {f"CHAOS_BOOT={boot}".encode(), mark.encode()}, set()
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             is_captive = _CAPTIVE in (entry / "cmdline").read_bytes()
-            if is_captive and mark in (entry / "environ").read_bytes().split(b"\0"):
+            if is_captive and marks <= {*(entry / "environ").read_bytes().split(b"\0")}:
                 found.add(int(entry.name))
     return found

@@ -64,13 +64,14 @@ class Disk:
 class Network:
     """A network namespace for one node: the database has an address there that can be cut off, the ledger another."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: int) -> None:
+        """`site`: nobody else has this number now; what is called by it was left behind by somebody who was killed."""
         _need_root()
-        number = os.getpid() % 250 + 1
-        self.name = f"chaos{os.getpid()}"
-        self._link = f"chv{os.getpid() % 100_000}"
-        self.database, self.ledger, own = (f"10.213.{number}.{host}" for host in (1, 2, 3))
+        self.name = f"chaos-{site}"
+        self._link = f"chaos{site}"
+        self.database, self.ledger, own = (f"10.213.{site}.{host}" for host in (1, 2, 3))
         self._prefix = ["ip", "netns", "exec", self.name]
+        self.close()
         _run("ip", "netns", "add", self.name)
         try:
             _run("ip", "link", "add", self._link, "type", "veth", "peer", "name", f"{self._link}n")

@@ -2,11 +2,9 @@
 
 import asyncio
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -23,6 +21,7 @@ from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode, Proxies
 from chaos.records import CROWD, CROWDED, MOST_JOBS, RATIONED
+from chaos.site import Site, free_ports
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
@@ -41,7 +40,6 @@ READY: Final = 120.0
 """Seconds within which a process that was started must answer: on a busy machine seven at once take half a minute."""
 TAIL: Final = 15
 """Lines of its log that are shown of a process that does not come up."""
-_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DATABASE: Final = {"shared_buffers": "256MB", "max_wal_size": "1GB", "min_wal_size": "160MB"}
 
 
@@ -57,6 +55,7 @@ class Topology:
         """`source`: where the processes under test find Foliot, if not where the harness does."""
         self.folder = folder
         """Where the records go; what is only needed while it runs lies in `_home`."""
+        self._site = Site()
         self._home = Path(tempfile.mkdtemp(prefix="foliot-chaos-home-"))
         self._home.chmod(0o755)  # the database may run under another account
         (folder / "logs").mkdir(parents=True, exist_ok=True)
@@ -65,7 +64,7 @@ class Topology:
         self.nodes: dict[str, Node] = {}
         self.keys: dict[str, str] = {}
         self.disk = self._try("diskFull", lambda: Disk(self._home / "disk.img", self._home / "postgres"))
-        self.network = self._try("partition by network namespace", Network)
+        self.network = self._try("partition by network namespace", lambda: Network(self._site.number))
         self.clocks = self._try("clockJump", lambda: Clocks(self._home))
         self.barracks = self._try("commands", lambda: Barracks(self._home, self._home / "ledger.sock"))
         self.server = PostgresServer(self._home, settings=_DATABASE, log=say)
@@ -81,7 +80,7 @@ class Topology:
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
         places = (*NODES, CLIENT, "ledger", "http-0", "http-1")
-        self._ports = dict(zip(places, free_ports(len(places)), strict=True))
+        self._ports = dict(zip(places, free_ports(len(places), self._site.ports), strict=True))
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
         try:
@@ -93,6 +92,11 @@ class Topology:
     @property
     def urls(self) -> list[str]:
         return [f"http://127.0.0.1:{self._ports[name]}" for name in ("http-0", "http-1")]
+
+    @property
+    def mark(self) -> str:
+        """Stands in the environment of every process under test here, and of nobody else."""
+        return f"CHAOS_LEDGER={self._home / 'ledger.sock'}"
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -149,6 +153,12 @@ class Topology:
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         return "\n".join([f"the end of {path}:", *(f"  {line}" for line in lines[-TAIL:] or ["nothing"])])
 
+    def kill(self) -> None:
+        """End all nodes at once: nobody wants to know what they would still have done."""
+        self._stop.set()
+        for node in self.nodes.values():
+            node.signal(signal.SIGKILL)
+
     async def stop(self) -> None:
         """End everything that was started here, in any case."""
         self._stop.set()
@@ -170,6 +180,7 @@ class Topology:
                 ground.close()
         shutil.rmtree((self._home / "postgres").resolve(), ignore_errors=True)
         shutil.rmtree(self._home, ignore_errors=True)
+        self._site.close()
 
     def workers(self, since: float, *nodes: str) -> list[str]:
         """All names of the worker processes that lived in these nodes since then: boot ids, and Foliot's own."""
@@ -293,27 +304,6 @@ class Topology:
             if node.pid:
                 os.kill(node.pid, signal.SIGCONT)
         await until(lambda: self.server.pid is not None, 60)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; all are held until all are found.
-
-    Below those that the system gives to outgoing connections: one of them would keep a process that was killed from
-    coming back to its port.
-    """
-    lowest = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 32_768
-    candidates = random.SystemRandom().sample(range(max(1_024, lowest - 20_000), lowest), 50 * count)
-    held: list[socket.socket] = []
-    try:
-        for port in candidates:
-            with suppress(OSError):
-                held.append(socket.create_server(("127.0.0.1", port)))
-            if len(held) == count:
-                break
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
 
 
 async def answers(port: int) -> bool:

@@ -14,7 +14,8 @@ from chaos.driver import resolved
 from chaos.nemesis import ABREAST, KINDS, QUIET, deck, plan
 from chaos.plan import CLIENTS, Planner
 from chaos.records import Operation, Outcome, read_lines
-from chaos.topology import NODES, REMOTE, free_ports
+from chaos.site import free_ports
+from chaos.topology import NODES, REMOTE
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
