@@ -113,20 +113,16 @@ class Target:
         act = msgspec.convert(body["payload"], Act)
         nonce = new_nonce()
 
-        async def say(phase: Phase, *, failed: bool = False) -> bool:
-            return await self._ledger.append([_effect(request, body, act, nonce, phase, failed=failed)])[0]
-
-        async def beat() -> None:
-            if not await say(Phase.BEAT):
+        async def say(phase: Phase, *, failed: bool = False) -> None:
+            if not await self._ledger.append([_effect(request, body, act, nonce, phase, failed=failed)])[0]:
                 raise FencedOut
 
         failing = act.fails(int(request.headers["Foliot-Attempt"]))
         try:
-            if not await say(Phase.START) or not await say(Phase.EFFECT):
-                raise FencedOut
-            await act.take_time(beat)
-            if not await say(Phase.END, failed=failing):
-                raise FencedOut
+            await say(Phase.START)
+            await say(Phase.EFFECT)
+            await act.take_time(lambda: say(Phase.BEAT))
+            await say(Phase.END, failed=failing)
         except FencedOut:
             return web.Response(status=409, text="fenced out")
         return web.Response(status=500 if failing else 200, text="as planned")

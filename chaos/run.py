@@ -18,8 +18,9 @@ from chaos.inside import Insider, Weigher
 from chaos.keys import Hasty, Keymaster
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
+from chaos.poison import Poisoner
 from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
-from chaos.topology import NODES, REMOTE, Topology
+from chaos.topology import NODES, REMOTE, TENANTS, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
 
@@ -139,7 +140,10 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
         command=topology.command,
         more=more,
     )
-    nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only, bursts=options.bursts)
+    poisoner = Poisoner(driver, options.seed, TENANTS[0], topology.folder / "ledger.jsonl")
+    nemesis = Nemesis(
+        topology, options.seed, options.seconds, only=options.only, bursts=options.bursts, poisoner=poisoner
+    )
     began = time.time()
     until = began + options.seconds
 

@@ -18,7 +18,7 @@ SHARES = (0.2, 0.5, 0.8, 1.0)
 
 
 def until(evidence: Evidence, share: float) -> Evidence:
-    """What is on record after that share of the time: calls that were answered; neither faults nor the product's word."""
+    """What is on record after that share of the time: calls that were answered, no faults, no dump."""
     ends = [each.completed for each in evidence.operations] + [each.at for each in evidence.effects]
     at = min(ends) + share * (max(ends) - min(ends))
     return msgspec.structs.replace(

@@ -43,6 +43,7 @@ async def test_a_process_that_does_not_come_up_is_named_with_its_last_words(
     (tmp_path / "logs" / "api-0.log").write_text("first\n" * 50 + "the port is taken\n")
     (port,) = free_ports(1)
     system = Topology.__new__(Topology)
+    system.networks = {}
     system.folder, system._ports = tmp_path, {"http-0": port, "http-1": port}
     with pytest.raises(TimeoutError, match="api-0 was not ready") as error:
         await system.ready()
