@@ -77,4 +77,26 @@ _SCHEDULE_UNCOMPARED = Mutant(
     _SCHEDULERS,
     40.0,
 )
+_FOLD_IGNORED = Mutant(
+    "fold-ignored",
+    "a time of day that the clocks show twice fires twice, whatever the schedule says",
+    (
+        Edit(
+            "domain/daylight.py",
+            'follow = _follow_wall_clock if dst is not None and dst.fold == "once" else _follow_elapsed_time',
+            "follow = _follow_elapsed_time",
+        ),
+    ),
+    _SCHEDULERS,
+    40.0,
+)
+_GAP_IGNORED = Mutant(
+    "gap-ignored",
+    "a time of day that the clocks skip does not fire, whatever the schedule says",
+    (Edit("domain/daylight.py", 'gap_end = dst is not None and dst.gap == "end"', "gap_end = False"),),
+    _SCHEDULERS,
+    40.0,
+)
+ONLY_SIMULATED: Final = (_FOLD_IGNORED, _GAP_IGNORED)
+"""For a real campaign the clocks of some zone would have to change while it lasts."""
 OF_TIME: Final = (_CALENDAR_IGNORED, _WINDOW_IGNORED, _EDIT_REACHES_BACK, _BACKFILL_DOUBLES, _SCHEDULE_UNCOMPARED)
