@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +12,7 @@ from starlette.routing import compile_path
 from foliot.api.app import OPERATIONS, build
 from foliot.api.openapi import document
 from foliot.api.operation import Services
+from foliot.domain.address import Network
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
 from foliot.services.backlog import Backlog
@@ -159,6 +160,7 @@ def application(
     egress: Egress = EVERYWHERE,
     pacing: Pacing | None = None,
     backlog: Backlog | None = None,
+    proxies: Sequence[Network] = (),
 ) -> Starlette:
     """With `own`, what belongs to one tenant is reached through that: as the API process does."""
     services = Services(
@@ -187,6 +189,7 @@ def application(
         world.encryption,
         Once(world.database, world.vault_in_use),
         egress=egress,
+        proxies=proxies,
     )
     if own is not None:
         services = services._replace(

@@ -19,12 +19,13 @@ from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text, refuse_repeats_within
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised, Unavailable
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
 from foliot.store.database import ACTING_FOR, LOOKING
 from foliot.store.keys import KeyOwner
+from foliot.store.recovery import is_contended
 from foliot.store.submission import Asked
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
@@ -39,7 +40,7 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
     is_change, only_looks = operation.is_change, operation.method == "GET"
-    door, carry_out = Door(operation, services), _way(operation)
+    door, carry_out, proxies = Door(operation, services), _way(operation), services.proxies
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -54,12 +55,11 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         return response
 
     async def _answer(request: Request) -> Response:
-        caller = None
+        caller, token = None, _token(request)
         try:
-            token = _token(request)
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
-                services.audit.denied(deed_of(request, operation, None, token), "no valid key")
+                services.audit.denied(deed_of(request, operation, None, token, proxies), "no valid key")
                 return problems.unauthorised()
             caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes, owner.backlog)
             ACTING_FOR.set(owner.tenant)
@@ -85,8 +85,9 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
             door.charge(request, call.body)
             return _render(request, await carry_out(request, operation, call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
-            if isinstance(error, Forbidden):
-                services.audit.denied(deed_of(request, operation, caller, ""), error.message)
+            if isinstance(error, (Forbidden, Unauthorised)):
+                known = caller if operation.needs_key else None
+                services.audit.denied(deed_of(request, operation, known, token, proxies), error.message)
             return _explained(error, operation)
 
     return answer
@@ -107,7 +108,7 @@ async def _straight(_: Request, operation: Operation, call: Call) -> Reply:
 
 async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
     """Make a change, of which the audit trail tells who wanted it."""
-    doing = DOING.set(deed_of(request, operation, call.tenant, ""))
+    doing = DOING.set(deed_of(request, operation, call.tenant, "", call.services.proxies))
     try:
         return await operation.handler(call)
     finally:
@@ -161,6 +162,9 @@ def _explained(error: Exception, operation: Operation) -> Response:
             return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
         case ClientDisconnect():
             return Response(status_code=400)  # nobody is there to read it
+        case _ if is_contended(error):
+            log.warning("a call had to give way", operation=operation.name, error=str(error))
+            return problems.render(Unavailable("others are changing the same, and it had to give way", "try again"))
         case _:
             log.error("a call failed", operation=operation.name, exc_info=error)
             return problems.problem(500, "internal", "Internal error", "something went wrong on our side")

@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.address import Network
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
@@ -87,6 +88,8 @@ class Services(NamedTuple):
     once: Once
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
+    proxies: Sequence[Network] = ()
+    """Who is believed when it says for whom it calls."""
 
 
 class Call(NamedTuple):
@@ -152,6 +155,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     It is refused while too much waits already.
     """
+    is_by_hand: bool = False
+    """Whether it is noted all the same: somebody sets a job going besides its schedule, and its run tells not who."""
     costs: Callable[[Any], int] | None = None
     """What a call is to a rate limit, told from its body: as many as it hands in; 1 without."""
     is_versioned: bool = False
@@ -198,7 +203,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_change(self) -> bool:
         """Whether the audit trail tells of it. What workers and targets say of runs is told by their history."""
-        return self.takes_key and not self.is_submission
+        return self.takes_key and (self.is_by_hand or not self.is_submission)
 
     def __post_init__(self) -> None:
         if self.scope not in (SCOPES if self.needs_key else {WITHOUT_KEY}):

@@ -34,7 +34,7 @@ _REFUSALS: Final = MappingProxyType(
         422: ("Invalid", "A field, a parameter or a header cannot be taken as it is: `errors` names it", LEFT),
         429: ("TooMany", "A rate limit, a quota or a backlog is used up: nothing was done", _AGAIN),
         431: ("HeadTooLarge", "The address and the headers are larger than is read", ()),
-        503: ("Unavailable", "Foliot cannot answer now", _AGAIN),
+        503: ("Unavailable", "Foliot cannot answer now, or others are changing the same", _AGAIN),
     }
 )
 _OTHERS: Final = frozenset({"tenant", "job", "worker"})

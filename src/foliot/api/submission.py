@@ -138,6 +138,7 @@ OPERATIONS = (
         summary="Run a job now, or at another time, besides its schedule; that of a graph's root runs the graph",
         handler=run_job,
         is_submission=True,
+        is_by_hand=True,
         body=RunByHand,
         body_is_optional=True,
         result=Accepted,

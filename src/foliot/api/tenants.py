@@ -33,7 +33,7 @@ async def list_tenants(call: Call) -> Reply:
 
 async def create_tenant(call: Call) -> Reply:
     name, first = call.body.name, NewKey(FIRST_KEY, parse_role(call.body.role), serves=call.body.serves)
-    check_may_give(first.may, call.tenant.authority)
+    check_may_give(first, call.tenant.authority)
 
     def render(tenant: TenantRow, key: KeyRow, token: str) -> bytes:
         return msgspec.json.encode(CreatedTenant(tenant=view(tenant), key=created(key, token)))

@@ -1,6 +1,6 @@
 """Setting how fast keys may call, and counting what tenants have."""
 
-from foliot.domain.access import Authority
+from foliot.domain.access import Authority, check_may_touch
 from foliot.domain.bucket import RateLimit
 from foliot.domain.errors import NotFound
 from foliot.domain.terms import rate_facts
@@ -29,8 +29,9 @@ class TermsKeeper:
         row = await keys.read_key(self._database, bare) if key_id.isprintable() and bare != key_id else None
         if row is None or not authority.reaches(row.tenant):
             raise NotFound("there is no such key", "GET /v1/keys lists those that there are")
+        check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
-            await terms.change_key_rate(connection, bare, rate)
+            await terms.change_key_rate(connection, row.tenant, bare, rate)
             if rate != row.rate_limit:
                 was, is_now = {"rateLimit": rate_facts(row.rate_limit)}, {"rateLimit": rate_facts(rate)}
                 await note(connection, key_id, was, is_now, tenant=row.tenant)
