@@ -70,35 +70,10 @@ _FAILURE_IGNORED = Mutant(
     _KILLS,
     _SECONDS,
 )
-_GATE_IGNORED = Mutant(
-    "gate-ignored",
-    "what comes back to a job that was paused meanwhile is ready at once",
-    (
-        Edit("store/sql/dispatch.sql", "WHEN gate = 1 AND asked = 1 THEN 2", "WHEN false THEN 2"),
-        Edit("store/sql/fleet.sql", "WHEN gate = 1 THEN 2", "WHEN false THEN 2"),
-    ),
-    _KILLS,
-    _SECONDS,
-)
-_RECALL_IGNORED = Mutant(
-    "recall-ignored",
-    "a worker keeps what it has not begun of a job that was paused, and begins it",
-    (
-        Edit(
-            "worker/claimer.py",
-            "        self._recalled = runs\n        if runs:\n",
-            "        self._recalled = frozenset()\n        if not runs:\n",
-        ),
-    ),
-    _KILLS,
-    _SECONDS,
-)
 OF_STOPPING: Final = (
     _CANCEL_FORGOTTEN,
     _CANCEL_UNHEARD,
     _CANCEL_TAKES_FROM_WORKERS,
     _JOIN_BY_BATCH,
     _FAILURE_IGNORED,
-    _GATE_IGNORED,
-    _RECALL_IGNORED,
 )
