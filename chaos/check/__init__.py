@@ -40,6 +40,7 @@ from chaos.check.letters import letters_broken
 from chaos.check.newest import outlived_by_newer
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
+from chaos.check.poison import poisoned_wrongly
 from chaos.check.rations import rations_exceeded
 from chaos.check.retries import given_up_early
 from chaos.check.sealed import clear_text
@@ -77,6 +78,7 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,
     zombie_write,
     unexplained_duplicate,
+    poisoned_wrongly,
     at_most_once_broken,
     outlived,
     given_up_early,

@@ -8,6 +8,7 @@ from itertools import pairwise
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.poison import poisonous
 from chaos.check.retries import FAILED, is_at_most_once, most_retries
 from chaos.oracle import seconds
 from chaos.records import SNOOZE, Effect
@@ -127,7 +128,7 @@ def _justified(case: Case, run: Run, before: Effect, after: Effect) -> bool:
         return True
     if row is None and any(end.failed and end.fence == older.fence and end.at <= newer.at for end in run.ends):
         return True
-    return case.faults.held(case.worker_of(older), before.at, after.at)
+    return poisonous(case, run) or case.faults.held(case.worker_of(older), before.at, after.at)
 
 
 def _about(run: Run, check: str, rule: str, message: str, at: float | None = None) -> Finding:

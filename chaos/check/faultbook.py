@@ -12,6 +12,7 @@ from chaos.records import Fault
 _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", "cutAfterCommit", "partition"})
 _DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
 _HALTS = frozenset({"kill", "stop"})
+_KILLS = frozenset({"kill", "poison"})
 _NODES = ("api", "scheduler", "worker")
 
 
@@ -113,7 +114,7 @@ class FaultBook:
 
     def death(self, worker: str, after: float) -> float | None:
         """When this worker was killed next."""
-        mine = (f for f in self._by_worker.get(worker, []) if f.kind == "kill" and f.target.startswith("worker"))
+        mine = (f for f in self._by_worker.get(worker, []) if f.kind in _KILLS and f.target.startswith("worker"))
         return next((f.began for f in mine if f.began >= after), None)
 
     def _any(self, faults: Iterable[Fault], start: float, end: float) -> bool:
