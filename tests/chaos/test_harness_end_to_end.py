@@ -82,9 +82,7 @@ def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     evidence_folder, said = tmp_path / "evidence", []
     evidence_folder.mkdir()
     # With a ledger that refuses zombies, as a careful application would; in the long runs it only observes.
-    options = Options(
-        seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST, guard=True
-    )
+    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST, guard=True)
     done = asyncio.run(run(options, said.append))
     evidence = load(evidence_folder)
 
