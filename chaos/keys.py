@@ -14,12 +14,17 @@ KEEPS_TRYING: Final = 6
 """Times that a key is tried while a process may still believe in it, a second apart: it goes longer than that."""
 AFTERWARDS: Final = 4
 """Times that it is tried when none may: more than there are APIs, which take turns."""
+OF_ADMINS: Final = ["jobs:read", "jobs:write", "runs:read", "runs:write", "keys:read", "keys:write"]
+"""Scopes that an admin has itself: asked for with the role of an operator, they would reach every tenant."""
 HASTE: Final = 12
 """Calls at once of the slow key."""
 
 
 class Keymaster:
-    """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards."""
+    """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards.
+
+    Another one tries to rise.
+    """
 
     def __init__(self, api: Api, seed: int, number: int = 0) -> None:
         self._desk = Desk(api, seed, CLIENT + number)
@@ -36,6 +41,7 @@ class Keymaster:
         await self._desk.call(
             "createKey", body={"name": f"{name}, by itself"}, by=former
         )  # its role does not reach so far
+        await self._rise(name)
         rotated = await self._rotate(former)
         if rotated is None:
             return
@@ -47,6 +53,17 @@ class Keymaster:
         if revoked.outcome is Outcome.OK:
             await self._use(rotated, AFTERWARDS)
             await self._use(former, AFTERWARDS)
+
+    async def _rise(self, name: str) -> None:
+        """An admin that asks for a key of a role above its own, and is revoked for it."""
+        made = await self._desk.insist(
+            "createKey", body={"name": f"{name}, admin", "role": "admin"}, key=self._desk.key()
+        )
+        if made.outcome is Outcome.OK:
+            admin = _held(made.answer)
+            body = {"name": f"{name}, risen", "role": "operator", "scopes": OF_ADMINS}
+            await self._desk.call("createKey", body=body, by=admin)
+            await self._desk.insist("revokeKey", thing=admin.name)
 
     async def _rotate(self, key: Held) -> Held | None:
         body, again = {"overlap": OVERLAP}, self._desk.key()

@@ -114,6 +114,13 @@ _SNOOZE_SPENDS = Mutant(
     [burst((0.0, "kill", "worker-0"))],
     25.0,
 )
+_RETRIES_IGNORED = Mutant(
+    "retries-ignored",
+    "whatever fails once is a dead letter, however many retries it has",
+    (Edit("domain/verdict.py", "max_retries=spec.max_retries,", "max_retries=0,"),),
+    [burst((0.0, "kill", "worker-0"))],
+    25.0,
+)
 OF_DISPATCH: Final = (
     _GUARDIAN_OFF,
     _ONCE_IGNORED,
@@ -124,4 +131,5 @@ OF_DISPATCH: Final = (
     _PAUSE_IGNORED,
     _CUT_OFF_IGNORED,
     _SNOOZE_SPENDS,
+    _RETRIES_IGNORED,
 )

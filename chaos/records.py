@@ -6,7 +6,6 @@ by the clock of the machine that runs the harness, which no fault touches.
 
 import hashlib
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -196,18 +195,6 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Results that came too late and were not taken, by the workers' own word."""
     left_behind: int = 0
     """Runs whose turn had come and that only the sweeper called, by the schedulers' own word."""
-
-
-def waits_for_others(evidence: Evidence) -> Callable[[Effect], bool]:
-    """Whether a run may have to wait for other runs, and not only for its time: then it is not late."""
-    crowds = evidence.settings.get("crowds", {})
-    rows = (row for rows_ in evidence.dump.jobs.values() for row in rows_)
-    jobs = {row["jobId"] for row in rows if row.get("concurrency") or row.get("overlap") in QUEUES}
-
-    def waits(start: Effect) -> bool:
-        return start.concurrency_key is not None or start.tenant in crowds or start.job in jobs
-
-    return waits
 
 
 def digest(payload: Any) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.domain.errors import InvalidField
-from foliot.domain.fairness import UNIT, Priority, parse_priority, reserve, retry_rank, step, weigh
+from foliot.domain.fairness import UNIT, Priority, parse_priority, reserve, step, weigh
 
 
 class Lane:
@@ -127,14 +127,6 @@ def test_reserved_ranks_lie_above_both_the_lane_and_the_flow(virtual, last, coun
     assert first == max(virtual, last) + pace
     assert new_last == first + (count - 1) * pace
     assert reserve(virtual, new_last, 1, pace)[0] == new_last + pace
-
-
-def test_a_retry_overtakes_the_backlog_of_its_own_flow():
-    lane, flow = Lane(), ("tenant", step(1, Priority.NORMAL))
-    lane.add(flow, 100)
-    lane.taken(10)
-    rank = retry_rank(lane.virtual, flow[1])
-    assert sum(waiting < rank for waiting, _, _ in lane.heap) <= 1
 
 
 def test_one_run_at_weight_one_costs_one_unit():

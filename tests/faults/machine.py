@@ -28,14 +28,17 @@ from foliot import Worker
 worker = Worker(concurrency=1_000)
 ledger = os.open(os.environ["LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 
+def begun(ctx):
+    os.write(ledger, f"{ctx.run} {ctx.fence} {ctx.attempt} {os.getpid()} {time.monotonic()}\\n".encode())
+
 @worker.task
 async def note(ctx, payload):
-    os.write(ledger, f"{ctx.run} {ctx.fence} {ctx.attempt} {os.getpid()}\\n".encode())
+    begun(ctx)
     await asyncio.sleep(payload["seconds"])
 
 @worker.task
 def stuck(ctx, payload):
-    os.write(ledger, f"{ctx.run} {ctx.fence} {ctx.attempt} {os.getpid()}\\n".encode())
+    begun(ctx)
     if ctx.attempt == 1:  # a thread that nobody can stop
         time.sleep(600)
 """

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
@@ -27,6 +28,8 @@ class Execution(NamedTuple):
     attempt: int
     pid: int
     """Of the worker; 0 for requests, which do not tell."""
+    at: float
+    """By the clock of the machine, which is that of all its processes (`time.monotonic`)."""
 
 
 class Target:
@@ -38,10 +41,8 @@ class Target:
 
     async def answer(self, request: web.Request) -> web.Response:
         await request.read()
-        headers = request.headers
-        self.heard.append(
-            Execution(headers["Foliot-Run"], int(headers["Foliot-Fence"]), int(headers["Foliot-Attempt"]), 0)
-        )
+        run, fence, attempt = (request.headers[f"Foliot-{name}"] for name in ("Run", "Fence", "Attempt"))
+        self.heard.append(Execution(run, int(fence), int(attempt), 0, time.monotonic()))
         await asyncio.sleep(0.2)
         return web.Response()
 
@@ -76,7 +77,7 @@ class Story:
     def executions(self) -> list[Execution]:
         text = self.machine.ledger.read_text() if self.machine.ledger.exists() else ""
         noted = [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]  # the last may be half written
-        return [Execution(run, int(fence), int(attempt), int(pid)) for run, fence, attempt, pid in noted]
+        return [Execution(run, int(fence), int(attempt), int(pid), float(at)) for run, fence, attempt, pid, at in noted]
 
     async def submit(self, count: int, seconds: float = 0.0, hang_up_after: float | None = None) -> list[str]:
         """Hand in runs of the function; insisting, so that each is acknowledged exactly once.
@@ -128,6 +129,12 @@ class Story:
 
     def begun(self) -> int:
         return len({each.run for each in self.executions()} & set(self.acknowledged))
+
+    def begun_again(self) -> list[float]:
+        """When those began that were not the first of their run."""
+        noted = self.executions()
+        firsts = {each.run: each for each in reversed(noted)}
+        return [each.at for each in noted if each is not firsts[each.run]]
 
     async def completed(self) -> set[str]:
         """Every run that the API lists as completed."""

@@ -6,6 +6,7 @@ server itself breaks off leaves nothing. (C3 to C5 are the scheduler's: see test
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,7 +16,7 @@ import msgspec
 import pytest
 
 from brittle import BrittleDatabase, BrittleLine, Scissors
-from foliot.domain.errors import Unavailable
+from foliot.domain.errors import Conflict, Unavailable
 from foliot.domain.ids import decode
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.domain.spec import Spec
@@ -116,6 +117,24 @@ async def test_c2_a_submission_whose_answer_was_lost_is_recognised_when_repeated
         made = [row["id"] for row in await world.sql("SELECT id FROM run WHERE id > 0 ORDER BY id DESC LIMIT 2")]
         assert sorted(made) == msgspec.json.decode((await desk.submit(f"key {number}")).repeated)
         assert await world.count("run") == await world.count("ready") == 2 * (number + 1)
+
+
+async def test_c1_and_c2_a_run_that_comes_alone_is_there_whole_or_not_at_all(
+    world: World, desk: Desk, scissors: Scissors
+):
+    """It is written by a procedure that commits twice. Without a key nobody can tell the caller which it was."""
+    run, made = NewRun(await world.specs.intern(world.tenant, NOOP), b"{}"), 0
+    for number in range(REPEATS):
+        after = number % 2 == 1
+        scissors.cut("enqueue_alone", after=after)
+        with pytest.raises(Unavailable, match="went away"):
+            await desk.submitter.submit([run])
+        assert scissors.is_done
+        made += after
+        assert await world.count("run") == await world.count("ready") == made
+    assert len((await desk.submitter.submit([run])).ids) == 1
+    taken = await (await world.worker()).claim()
+    assert len({each.id for each in taken}) == made + 1
 
 
 async def test_c1_and_c2_a_job_is_created_once_whenever_the_connection_breaks(
@@ -372,51 +391,112 @@ async def test_c10_a_result_between_the_look_and_the_taking_back_stands(world: W
 # C11: owners against workers.
 
 
-async def _one_time_job(world: World) -> int:
+async def _one_time_job(world: World) -> tuple[int, int]:
+    """Its number, and that of its run, which is ready."""
     job = await world.job_id(scheduleAt="2026-01-01T00:00:00Z")
     await world.promoter.run_once()
-    return job
+    return job, await world.value("SELECT id FROM run WHERE job = $1", job)
+
+
+async def _race(world: World, number: int, owner: Awaitable[Any], worker: Awaitable[Any]) -> tuple[Any, Any]:
+    """What both are answered. The owner needs several statements; before which of them the worker comes is `number`.
+
+    The first time that is before all of them, the last time after.
+    """
+    owning = asyncio.ensure_future(owner)
+    for _ in range(number):
+        await world.value("SELECT 1")
+    if number == REPEATS - 1:
+        await asyncio.wait([owning])
+    answer = await worker
+    return await owning, answer
+
+
+async def _status(world: World, run: int) -> str:
+    return (await world.insights.run(world.tenant, run)).status
 
 
 async def test_c11_of_a_cancel_and_a_claim_one_wins_and_the_owner_is_told(world: World):
-    worker = await world.worker()
+    worker, won = await world.worker(), Counter[str]()
+
+    async def cancel(job: int, run: int) -> str:
+        assert (await world.control.cancel(world.tenant, job)).status == "cancelled"
+        return await _status(world, run)
+
     for number in range(REPEATS):
-        job = await _one_time_job(world)
-        claim, cancel = worker.claim(), world.control.cancel(world.tenant, job)
-        both = (claim, cancel) if number % 2 else (cancel, claim)
-        answers = await asyncio.gather(*both)
-        taken = answers[0 if number % 2 else 1]
+        job, run = await _one_time_job(world)
+        told, taken = await _race(world, number, cancel(job, run), worker.claim())
+        assert told == ("running" if taken else "cancelled")
         assert await worker.settle(taken) == len(taken)
         (row,) = await world.sql("SELECT state FROM history WHERE job = $1", job)
         assert row["state"] == (State.SUCCEEDED if taken else State.CANCELLED)
         assert await world.status(job) == "cancelled"
+        won[told] += 1
+    assert won["running"]
+    assert won["cancelled"]
     assert await world.count("run") == await world.count("ready") == 0
 
 
-async def test_c11_nothing_begins_after_a_pause_was_acknowledged(world: World):
-    worker = await world.worker()
+async def test_c11_of_a_delete_and_a_claim_one_wins_and_the_owner_is_told(world: World):
+    worker, won = await world.worker(), Counter[str]()
+
+    async def delete(job: int) -> str:
+        await world.control.cancel(world.tenant, job)
+        try:
+            await world.control.erase(world.tenant, job)
+        except Conflict as error:
+            return error.message
+        return "gone"
+
     for number in range(REPEATS):
-        job = await _one_time_job(world)
-        claim, pause = worker.claim(), world.control.pause(world.tenant, job)
-        await asyncio.gather(*((claim, pause) if number % 2 else (pause, claim)))
+        job, run = await _one_time_job(world)
+        told, taken = await _race(world, number, delete(job), worker.claim())
+        assert told == ("runs of the job still go on" if taken else "gone")
+        won[told] += 1
+        if taken:
+            assert await worker.settle(taken) == 1
+            assert await _status(world, run) == "completed"
+            assert await delete(job) == "gone"
+    assert len(won) == 2
+    assert await world.count("job") == await world.count("run") == await world.count("history") == 0
+
+
+async def test_c11_nothing_begins_after_a_pause_was_acknowledged(world: World):
+    worker, won = await world.worker(), Counter[bool]()
+    for number in range(REPEATS):
+        job, run = await _one_time_job(world)
+        paused, taken = await _race(world, number, world.control.pause(world.tenant, job), worker.claim())
+        assert paused.paused_at is not None
         assert await worker.claim() == []
         await world.promoter.run_once()
         assert await world.count("ready") == 0
+        assert (await _status(world, run) == "running") == bool(taken)
+        won[bool(taken)] += 1
         await world.control.cancel(world.tenant, job)
+    assert len(won) == 2
 
 
-async def test_c11_of_a_cancel_and_a_result_one_wins(world: World):
+async def test_c11_of_a_cancel_and_a_result_one_wins_and_the_owner_is_told(world: World):
     """A retry that comes after the cancel ends the run; one that comes before it is cancelled while it waits."""
-    worker = await world.worker()
+    worker, won = await world.worker(), Counter[str]()
+
+    async def cancel(run: int) -> str:
+        await world.canceller.cancel(run)
+        return await _status(world, run)
+
     for number in range(REPEATS):
-        job = await _one_time_job(world)
+        (run,) = await world.submit()
         taken = await worker.claim()
-        conclude, cancel = worker.conclude(taken, AGAIN), world.control.cancel(world.tenant, job)
-        await asyncio.gather(*((conclude, cancel) if number % 2 else (cancel, conclude)))
+        told, ours = await _race(world, number, cancel(run), worker.conclude(taken, AGAIN))
+        assert ours == 1
         assert await world.count("run") == await world.count("ready") == 0
-        states = [row["state"] for row in await world.sql("SELECT state FROM history WHERE job = $1", job)]
-        assert states.count(State.CANCELLED) == 1
-        assert set(states) <= {State.CANCELLED, State.SCHEDULED}
+        rows = await world.sql("SELECT state FROM history WHERE run = $1 ORDER BY finished_at", run)
+        states = [row["state"] for row in rows]
+        assert states in ([State.CANCELLED], [State.SCHEDULED, State.CANCELLED])
+        first = "result" if len(states) == 2 else "cancel"
+        assert told in ({"cancelled"} if first == "result" else {"cancelled", "running"})
+        won[first] += 1
+    assert len(won) == 2
 
 
 # The fence, however a run comes back.
@@ -430,14 +510,8 @@ async def test_a_dead_letter_that_is_replayed_goes_on_above_its_fence(world: Wor
         taken = await worker.claim()
         assert await worker.conclude(taken, DEAD) == 1
         assert await world.value("SELECT fence FROM dead_letter") == taken[0].fence
-        await world.sql(
-            "WITH letter AS (DELETE FROM dead_letter RETURNING *), back AS ("
-            " INSERT INTO run (id, scheduled_at, due_at, fence, rank, tenant, spec, attempt, state, payload)"
-            " SELECT id, scheduled_at, due_at, fence, 1, tenant, spec, attempt, 1, payload FROM letter"
-            " RETURNING id, rank, spec)"
-            " INSERT INTO ready (lane, rank, run) SELECT spec.lane, back.rank, back.id"
-            "   FROM back JOIN spec ON spec.id = back.spec"
-        )
+        await world.dead_letters.replay(world.tenant, [taken[0].id])
+        assert await world.count("dead_letter") == 0
         assert await worker.settle(taken) == 0
         (again,) = await worker.claim()
         assert again.fence > taken[0].fence

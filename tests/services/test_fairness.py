@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.fairness import Priority
 from foliot.domain.marks import Marks
+from foliot.domain.outcome import Ending, Outcome
 from foliot.services.tenants import Tenants
 from foliot.store import dispatch
+from foliot.store.dispatch import LARGEST_CLAIM
 from foliot.store.specs import TENANTS_REMEMBERED, SpecBook
 from foliot.worker.shares import Shares
 from ranking import claim_and_publish, per_tenant, waiting, weigh
@@ -18,6 +21,8 @@ from worker.making import function_spec
 from world import NOOP, World
 
 BACKLOG = 20_000
+FAILED = Outcome.again(Ending.FAILED, "not yet", timedelta())
+SNOOZED = Outcome.snoozed(timedelta(), "too early")
 
 
 def of(priority: Priority):
@@ -61,6 +66,28 @@ async def test_one_run_beside_a_large_backlog_is_in_the_next_claim(world: World)
     globex, worker = await world.another_tenant(), await world.worker()
     await world.submit(BACKLOG)
     await claim_and_publish(worker, 500)
+    (only,) = await world.submit(tenant=globex)
+    assert only in [run.id for run in await worker.claim(10)]
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["free", "limited"])
+@pytest.mark.parametrize("outcome", [FAILED, SNOOZED], ids=["retries", "snoozes"])
+async def test_one_run_beside_many_that_come_again_is_in_the_next_claim(
+    world: World, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, *, limited: bool
+):
+    """However many batches they become ready in, while nothing is claimed and V stays where it is."""
+    monkeypatch.setattr("foliot.store.waiting.BATCH", 300)
+    globex, worker = await world.another_tenant(), await world.worker()
+    if limited:
+        await Tenants(world.database).set_limit("acme", BACKLOG)
+        world.specs = SpecBook(world.database)
+    await world.submit(2 * LARGEST_CLAIM)
+    for _ in range(2):
+        taken = await claim_and_publish(worker, LARGEST_CLAIM)
+        assert await worker.conclude(taken, outcome) == LARGEST_CLAIM
+    while await world.promoter.run_once():
+        pass
+    assert await world.count("ready") == 2 * LARGEST_CLAIM
     (only,) = await world.submit(tenant=globex)
     assert only in [run.id for run in await worker.claim(10)]
 

@@ -12,7 +12,7 @@ from foliot.domain.ids import decode, encode
 from foliot.kit.signals import READY
 from foliot.kit.telemetry import GATEWAY_CLAIMS
 from foliot.services.gateway import Bearer, claims, desks
-from foliot.store.gateway import disown
+from foliot.store.gateway import NOBODY, disown
 from foliot.wire.work import (
     ClaimBody,
     Heartbeat,
@@ -216,6 +216,13 @@ async def test_nobody_speaks_for_a_worker_that_speaks_to_the_database(world: Wor
         await Remote(world, direct.id).register()
     with pytest.raises(NotFound):
         await world.gateway.settle(MINE, SettleBody(encode("wrk", direct.id)))
+
+
+async def test_nobody_can_come_in_the_name_of_nobody(world: World):
+    """In whose name a claim stands that was given up: who had it would have the runs of every queue."""
+    with pytest.raises(NotFound):
+        await Remote(world, NOBODY).register()
+    assert await world.count("worker") == 0
 
 
 async def test_only_so_many_may_wait(world: World, remote: Hire, monkeypatch: pytest.MonkeyPatch):

@@ -1,25 +1,32 @@
 """What every way to work promises, through SQL and over HTTP alike."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
+from foliot.domain.report import Progress
 from foliot.domain.seal import secret_text
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
+from foliot.kit import telemetry
 from foliot.store import dispatch
 from foliot.store.database import Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import AT_REST, Load, Standing
+from foliot.store.reports import Report
+from foliot.worker.carrier import TIMED_EVERY
 from foliot.worker.port import Carrier
 from foliot.worker.settler import Settler
 from worker.carrying import NewCarrier, through_http, through_sql
 from worker.making import NOW
-from world import World
+from world import PATIENCE, World
 
 WORKER = 77
 RETRIED = Outcome.again(Ending.FAILED, "not yet", timedelta(seconds=5))
+ENTRUSTED = Outcome.entrusted(timedelta(hours=1))
 
 
 @pytest.fixture(params=["sql", "http"])
@@ -29,11 +36,15 @@ async def new(request: pytest.FixtureRequest, world: World, dsn: str) -> AsyncIt
         yield found
 
 
-@pytest.fixture
-async def carrier(new: NewCarrier) -> Carrier:
-    made = new(WORKER)
+async def hired(new: NewCarrier, worker: int = WORKER + 1) -> Carrier:
+    made = new(worker)
     made.lanes = list(await made.register(["default"], ["fn:noop"]))
     return made
+
+
+@pytest.fixture
+async def carrier(new: NewCarrier) -> Carrier:
+    return await hired(new, WORKER)
 
 
 async def claim(carrier: Carrier, number: int = 1, most: int = 10) -> list[Claimed]:
@@ -77,7 +88,7 @@ async def test_a_result_is_kept_and_an_attempt_can_go_on_outside(world: World, c
     runs = await claim(carrier)
     batch = [
         *ended(runs[:1], Outcome.succeeded(b'{"rows":7}')),
-        *ended(runs[1:], Outcome.entrusted(timedelta(hours=1))),
+        *ended(runs[1:], ENTRUSTED),
     ]
     assert await carrier.settle(batch) == []
     assert await carrier.settle(batch) == [], "said again, it is no loss"
@@ -154,8 +165,7 @@ async def test_what_somebody_newer_holds_is_lost_and_changes_nothing(world: Worl
 
 
 async def test_nobody_settles_or_forgets_what_another_worker_holds(world: World, carrier: Carrier, new: NewCarrier):
-    rival = new(WORKER + 1)
-    await rival.register(["default"], ["fn:noop"])
+    rival = await hired(new)
     await world.submit()
     runs = await claim(carrier)
     assert len(await rival.settle(ended(runs))) == len(await rival.settle(ended(runs, RETRIED))) == 1
@@ -163,6 +173,34 @@ async def test_nobody_settles_or_forgets_what_another_worker_holds(world: World,
     assert await rival.note_started([(runs[0], NOW)]) == set()
     assert await world.value("SELECT started_at FROM run WHERE id = $1", runs[0].id) is None
     assert await carrier.settle(ended(runs)) == []
+
+
+async def test_a_claim_is_no_right_to_a_run_that_it_does_not_name(world: World, carrier: Carrier, new: NewCarrier):
+    rival = await hired(new)
+    await world.submit()
+    (theirs,) = await claim(carrier)
+    await world.submit()
+    (own,) = await claim(rival)
+    forged = msgspec.structs.replace(theirs, fence=own.fence)
+    assert await rival.note_started([(forged, NOW), (own, NOW)]) == {(own.id, own.fence)}
+    assert await world.value("SELECT started_at FROM run WHERE id = $1", theirs.id) is None
+    for outcome in (SUCCEEDED, RETRIED, ENTRUSTED, Outcome.released()):
+        assert len(await rival.settle(ended([forged], outcome))) == 1
+    assert await rival.report([Report(forged.id, forged.fence, Progress(0.5), NOW, b"{}")]) == set()
+    await carrier.report([Report(theirs.id, theirs.fence, None, NOW, b"[7]")])
+    assert await rival.last_checkpoint(forged) is None
+    assert await world.count("progress") == await world.count("outside") == await world.count("history") == 0
+    assert await carrier.settle(ended([theirs])) == await rival.settle(ended([own])) == []
+
+
+async def test_what_goes_on_outside_is_told_to_the_worker_that_entrusted_it(
+    world: World, carrier: Carrier, new: NewCarrier
+):
+    rival = await hired(new)
+    await world.submit()
+    batch = ended(await claim(carrier), ENTRUSTED)
+    assert await carrier.settle(batch) == await carrier.settle(batch) == []
+    assert await rival.settle(batch) == batch
 
 
 async def test_a_claim_that_arrives_when_its_worker_has_gone_on_is_found(world: World, carrier: Carrier, dsn: str):
@@ -296,3 +334,43 @@ async def test_a_run_whose_row_is_locked_does_not_hold_up_the_others(world: Worl
     settler._try_again = 0.0
     assert await settler.run_once() == 1
     assert await world.value("SELECT count(*) FROM history WHERE state = 4") == 6
+
+
+def timed() -> tuple[float, float]:
+    """How many claims were timed in this process, and how long they took in all."""
+    counts = (telemetry.REGISTRY.get_sample_value(f"foliot_claim_seconds_{what}") for what in ("count", "sum"))
+    claims, seconds = (count or 0.0 for count in counts)
+    return claims, seconds
+
+
+async def test_a_claim_that_brings_something_is_timed(world: World, carrier: Carrier):
+    before, _ = timed()
+    await world.submit()
+    assert await claim(carrier)
+    assert timed()[0] == before + 1
+
+
+async def test_of_claims_that_wait_for_work_one_a_second_is_timed_without_its_wait(world: World, dsn: str):
+    clock, patience = asyncio.get_running_loop().time, timedelta(seconds=PATIENCE)
+    async with through_sql(dsn) as new:
+        carrier = new(WORKER)
+        lanes = list(await carrier.register(["default"], ["fn:noop"]))
+        claims, seconds = timed()
+        began = clock()
+        claiming = asyncio.ensure_future(carrier.claim(1, lanes, [0], 10, [10], patience))
+        await world.until(
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+        )
+        waited = clock() - began
+        (first,) = await world.submit()
+        assert [run.id for run in await claiming] == [first]
+        assert timed()[0] == claims + 1
+        assert timed()[1] - seconds <= clock() - began - waited
+        carrier._timed = clock()
+        await world.submit()
+        assert len(await carrier.claim(2, lanes, [0], 10, [10], patience)) == 1
+        assert timed()[0] == claims + 1
+        carrier._timed -= TIMED_EVERY
+        await world.submit()
+        assert len(await carrier.claim(3, lanes, [0], 10, [10], patience)) == 1
+        assert timed()[0] == claims + 2

@@ -13,6 +13,7 @@ import structlog
 from foliot.cli.compose import dsn_of, master_of, open_database, open_vault
 from foliot.cli.failing import NoDatabase
 from foliot.kit.settings import Access, Settings
+from foliot.kit.tasks import background
 from foliot.sdk import protocol
 from foliot.store.database import Line
 from foliot.store.effects import Effects
@@ -66,8 +67,10 @@ async def open_carrier(settings: Settings, reach: Reach, about: About, stop: asy
         await open_vault(database, settings)  # it is there and fit for use; the worker has its own three connections
     vault = partial(Vault, master=master_of(settings))
     effects = Effects(dsn, worker, settings.handler_connections)
+    carrier = SqlCarrier(partial(Line, dsn), worker, name, about, vault)
     try:
-        yield Reached(SqlCarrier(partial(Line, dsn), worker, name, about, vault), effects)
+        async with background(carrier.run()):
+            yield Reached(carrier, effects)
     finally:
         await effects.close()
 

@@ -9,6 +9,8 @@ from foliot.domain.errors import InvalidField
 
 UNIT: Final = 65_536  # rank units that a run of cost 1 takes at weight 1
 HEAVIEST: Final = 1_000
+AGAIN: Final = 8
+"""Added to the code of a priority, it names the flow of what comes again, retries and snoozes, which have their own."""
 
 
 class Priority(IntEnum):
@@ -73,8 +75,3 @@ def reserve(virtual: int, last: int, count: int, step: int) -> tuple[int, int]:
         raise ValueError(f"reserve at least one rank, not {count}")
     base = max(virtual, last)
     return base + step, base + step * count
-
-
-def retry_rank(virtual: int, step: int) -> int:
-    """Rank a retry near the head; its flow stays where it was."""
-    return virtual + step

@@ -90,7 +90,7 @@ def _read(words: str, timezone: str, dst: Dst) -> Phrase | None:
         return None
     text = f"{days.text} at {' and '.join(map(_say_time, times))}"
     if days.step > 1:
-        return _every_so_many_days(text, days.step, times, timezone)
+        return _every_so_many_days(text, days.step, times, timezone, dst)
     minutes = {each.minute for each in times}
     if len(minutes) > 1:
         return None  # one expression has one set of minutes for all its hours
@@ -110,11 +110,11 @@ def _elapsed(words: str, timezone: str, dst: Dst) -> Phrase | None:
     return Phrase(words, Cron(f"{match[1]} * * * *", timezone, dst)) if match and int(match[1]) < 60 else None
 
 
-def _every_so_many_days(text: str, step: int, times: list[time], timezone: str) -> Phrase | None:
+def _every_so_many_days(text: str, step: int, times: list[time], timezone: str, dst: Dst) -> Phrase | None:
     if len(times) > 1:
         return None
     anchor = datetime.combine(datetime(1970, 1, 1), times[0], ZoneInfo(timezone)).astimezone(UTC)  # noqa: DTZ001
-    return Phrase(text, repeating(Step(days=step), timezone, anchor))
+    return Phrase(text, repeating(Step(days=step), timezone, anchor, dst))
 
 
 def _days(text: str) -> _Days | None:

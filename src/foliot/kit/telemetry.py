@@ -62,7 +62,7 @@ FIRE_LATENESS: Final = Histogram(
 )
 CLAIM_SECONDS: Final = Histogram(
     "foliot_claim_seconds",
-    "Time to claim a batch, of claims that brought something",
+    "Time to claim a batch, of claims that brought something; of those that wait for it one a second, without the wait",
     buckets=_BUCKETS,
     registry=REGISTRY,
 )

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from foliot.domain.access import Authority, NewKey, Role, check_may_give
-from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound, one_of
+from foliot.domain.access import Authority, NewKey, check_may_give, check_may_touch
+from foliot.domain.errors import Conflict, InvalidField, NotFound, one_of
 from foliot.kit.tokens import Token, new_token
 from foliot.store import keys, tenants
 from foliot.store.audit import note
@@ -32,7 +32,7 @@ class Keys:
     ) -> CreatedKey:
         """Make a key of one's own tenant or, for an operator, of any."""
         number = await self._tenant(authority, tenant)
-        check_may_give(new.may, authority)
+        check_may_give(new, authority)
 
         async def make() -> bytes:
             token = new_token()
@@ -72,8 +72,7 @@ class Keys:
     async def revoke(self, authority: Authority, key_id: str) -> KeyView:
         """Let a key open nothing any more, everywhere within 5 seconds. One that was revoked stays as it is."""
         row = await self._known(authority, key_id)
-        if row.role is Role.OPERATOR and authority.role is not Role.OPERATOR:
-            raise Forbidden("this is an operator's key", "only an operator revokes it")
+        check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
             if await keys.revoke_key(connection, row.id):
                 was = {"status": row.status}
@@ -131,7 +130,7 @@ def _successor(row: KeyRow, life: timedelta | None, authority: Authority) -> New
     if life is None and row.expires_at is not None:
         life = row.expires_at - row.created_at
     new = NewKey(row.label, row.role, row.narrowed, row.serves, life, row.rate_limit)
-    check_may_give(new.may, authority)
+    check_may_give(new, authority)
     return new
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 import msgspec
 
-from foliot.domain.fairness import Priority, step
+from foliot.domain.fairness import AGAIN, Priority, step
 from foliot.domain.ids import Block, mint
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.suspicion import deaths
@@ -26,6 +26,15 @@ class Flow(NamedTuple):
     lane: int
     tenant: int
     priority: int
+
+    @property
+    def again(self) -> "Flow":
+        """The one beside it: what comes again waits for its tenant's turn, and not behind its tenant's backlog."""
+        return self._replace(priority=self.priority + AGAIN)
+
+    def step(self, weight: int) -> int:
+        """Rank units between two of its runs, if its tenant has this weight."""
+        return step(weight, Priority(self.priority % AGAIN))
 
 
 class Ranks:
@@ -56,7 +65,7 @@ class Ranks:
 async def reserve(line: Line | Database, counts: dict[Flow, int], weights: dict[int, int], ids: int) -> Ranks:
     """Set aside `counts` ranks per flow and `ids` ids. Tenants without an entry in `weights` weigh 1."""
     flows = sorted(counts)
-    steps = {flow: step(weights.get(flow.tenant, 1), Priority(flow.priority)) for flow in flows}
+    steps = {flow: flow.step(weights.get(flow.tenant, 1)) for flow in flows}
     rows = await line.fetch(
         "reserve",
         [flow.lane for flow in flows],
@@ -136,6 +145,11 @@ async def claim(
     except asyncpg.UniqueViolationError:
         return await reclaim(line, worker, number)
     return [Claimed(*row) for row in rows]
+
+
+async def wait_for_work(line: Line, lanes: Sequence[int], marks: Sequence[int], patience: timedelta) -> None:
+    """Return when there is something to claim, or within `patience`; takes nothing."""
+    await line.fetch("claim_when_ready", 0, 0, lanes, marks, 0, [0] * len(lanes), patience)
 
 
 async def reclaim(line: Line, worker: int, number: int) -> list[Claimed]:
@@ -287,7 +301,12 @@ async def note_started(line: Line, worker: int, begun: Sequence[tuple[Claimed, d
     """Write down that these have begun, or are about to; which of them are still ours, as (run, fence)."""
     runs = [run for run, _ in begun]
     rows = await line.fetch(
-        "note_started", worker, [run.id for run in runs], [run.fence for run in runs], [at for _, at in begun]
+        "note_started",
+        worker,
+        [run.id for run in runs],
+        [run.fence for run in runs],
+        [run.position for run in runs],
+        [at for _, at in begun],
     )
     return {(row["id"], row["fence"]) for row in rows}
 

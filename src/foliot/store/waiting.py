@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from foliot.domain.fairness import Priority, retry_rank, step
 from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.admission import enter
 from foliot.store.database import Line
@@ -23,15 +22,15 @@ class DueRun(NamedTuple):
     priority: int
     weight: int
     again: bool
-    """A retry: ranked just above what has been claimed, without moving its flow."""
-    v: int
+    """Whether it has been claimed before."""
     due_at: datetime
     limited: bool
     """Whether it needs a seat before it may run."""
 
     @property
     def flow(self) -> Flow:
-        return Flow(self.lane, self.tenant, self.priority)
+        flow = Flow(self.lane, self.tenant, self.priority)
+        return flow.again if self.again else flow
 
 
 async def fetch_due(
@@ -103,9 +102,5 @@ async def promote_due(
 
 async def _ranks(line: Line, due: Sequence[DueRun]) -> list[int]:
     flows = [run.flow for run in due]
-    counts: Counter[Flow] = Counter(flow for run, flow in zip(due, flows, strict=True) if not run.again)
-    reserved = await reserve(line, counts, {run.tenant: run.weight for run in due}, 0)
-    return [
-        retry_rank(run.v, step(run.weight, Priority(run.priority))) if run.again else reserved.take(flow)
-        for run, flow in zip(due, flows, strict=True)
-    ]
+    reserved = await reserve(line, Counter(flows), {run.tenant: run.weight for run in due}, 0)
+    return [reserved.take(flow) for flow in flows]

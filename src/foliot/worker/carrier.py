@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,7 +13,7 @@ from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.seal import Voucher
 from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
-from foliot.kit.signals import FLEET, READY, recall_channel
+from foliot.kit.signals import FLEET, READY, Hints, recall_channel
 from foliot.store import dispatch, fleet
 from foliot.store import reports as store_reports
 from foliot.store.admission import answer_knocks
@@ -33,6 +34,9 @@ log = structlog.get_logger("worker")
 
 _LEFT_LYING: Final = Look(overdue=timedelta(milliseconds=200))
 """A scheduler that is well has taken what is due; idle workers take what has lain there for longer."""
+TIMED_EVERY: Final = 1.0
+"""Seconds between two claims of a steady stream that are timed. In one that waits for work nobody can tell the waiting
+from the claiming, so now and then the two are said apart: a round trip more, for one claim a second."""
 
 
 class SqlCarrier:
@@ -53,13 +57,18 @@ class SqlCarrier:
         self._claims = line(statement_timeout="10s")
         self._settlements = line(statement_timeout="10s", lock_timeout="200ms")
         self._lease = line(statement_timeout="3s")
+        self._hints = Hints(partial(notify, self._settlements))
         self._specs = SpecBook(self._claims)
         self._vault = vault(self._settlements)
-        self._swept = float("-inf")
+        self._swept = self._timed = float("-inf")
         self._about = about
         self._lanes: list[int] = []
         self._listening: Connection | None = None
         self.voucher: Voucher | None = None
+
+    async def run(self) -> None:
+        """Tell others, until cancelled, of what became ready in their lanes. Without it they find it by polling."""
+        await self._hints.run()
 
     async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
         lanes = await ensure_lanes(self._claims, list(queues), list(groups))
@@ -77,7 +86,15 @@ class SqlCarrier:
         portions: Sequence[int],
         patience: timedelta = timedelta(),
     ) -> list[Claimed]:
+        now = asyncio.get_running_loop().time
+        if patience and now() - self._timed >= TIMED_EVERY:
+            await dispatch.wait_for_work(self._claims, lanes, marks, patience)
+            patience = timedelta()
+        began = now()
         taken = await dispatch.claim(self._claims, self._worker, number, lanes, marks, most, portions, patience)
+        if taken and not patience:
+            self._timed = now()
+            telemetry.CLAIM_SECONDS.observe(self._timed - began)
         return await opened_runs(self._vault, taken)
 
     async def strays(self, known: Sequence[int]) -> list[Claimed]:
@@ -101,7 +118,7 @@ class SqlCarrier:
         if others and await dispatch.conclude(*told, written, called.update) < len(others):
             lost += await self._lost(others)
         if not called.issubset(self._lanes):  # ours are looked into after each settle
-            await notify(self._settlements, READY)
+            self._hints.give(READY)
         if results := [each for each in lost if each.outcome.ending.is_result]:
             kept = await sealed_endings(self._vault, results)
             await dispatch.keep_late_results(self._settlements, self._worker, kept)

@@ -1,6 +1,6 @@
 """Who may ask for what: a worker belongs to the key that registered it, and a key serves queues."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from foliot.domain.errors import Forbidden, InvalidField, NotFound
@@ -9,7 +9,7 @@ from foliot.domain.sharing import may_serve
 from foliot.kit.joined import Joined
 from foliot.store.database import Database, Line
 from foliot.store.fleet import About
-from foliot.store.gateway import Arrival, introduce, keys_of, queues_of
+from foliot.store.gateway import NOBODY, Arrival, introduce, keys_of, queues_of
 from foliot.store.specs import ensure_lanes
 from foliot.wire.work import Registration, ToldLane
 
@@ -17,11 +17,17 @@ MOST_LANES: Final = 1_000
 MOST_REMEMBERED: Final = 100_000
 
 
+async def _is_good() -> bool:
+    return True
+
+
 class Bearer(NamedTuple):
     """Who calls: the id of the key, and the queues that it serves."""
 
     key: str
     serves: Sequence[str]
+    is_good: Callable[[], Awaitable[bool]] = _is_good
+    """Whether the key still opens doors: asked again when a call has waited."""
 
 
 class Membership:
@@ -81,11 +87,17 @@ class Membership:
 
 
 def worker_number(text: str) -> int:
-    """The worker of this id; a malformed one is as unknown as any other."""
+    """The worker of this id; a malformed one is as unknown as any other.
+
+    So is nobody: who came in that name would be told of every claim that was given up, and keep it from the reaper.
+    """
     try:
-        return decode("wrk", text)
+        number = decode("wrk", text)
     except InvalidField:
         raise _no_such_worker() from None
+    if number == NOBODY:
+        raise _no_such_worker()
+    return number
 
 
 def _no_such_worker() -> NotFound:

@@ -204,7 +204,7 @@ SELECT x.run, x.fence
 UNION ALL
 SELECT x.run, x.fence
   FROM unnest($2::bigint[], $3::bigint[], $5::smallint[]) AS x(run, fence, ending)
-  JOIN outside ON outside.run = x.run AND outside.fence = x.fence
+  JOIN outside ON outside.run = x.run AND outside.fence = x.fence AND outside.worker = $1
  WHERE x.ending = 9
 
 -- :name keep_late_results
@@ -219,10 +219,10 @@ ON CONFLICT (run, fence) DO NOTHING
 
 -- :name note_started
 -- Handlers that take longer than a blink are noted, so that people see since when and the reaper knows who had begun;
--- those of at-most-once runs before they begin. Answers with those that are still ours.
+-- those of at-most-once runs before they begin. Answers with those that are still ours, by the rule of `settle`.
 UPDATE run SET started_at = x.started_at
-  FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[]) AS x(run, fence, started_at)
-  JOIN claim ON claim.id = x.fence AND claim.worker = $1
+  FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::timestamptz[]) AS x(run, fence, position, started_at)
+  JOIN claim ON claim.id = x.fence AND claim.worker = $1 AND claim.runs[x.position] = x.run
  WHERE run.id = x.run AND run.fence < claim.id
 RETURNING run.id, claim.id AS fence
 

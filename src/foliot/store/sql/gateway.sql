@@ -91,10 +91,10 @@ DELETE FROM claim USING unnest($1::bigint[], $2::bigint[]) AS x(fence, worker)
    AND NOT EXISTS (SELECT FROM unnest(claim.runs) AS held(run) JOIN run ON run.id = held.run AND run.fence < claim.id)
 
 -- :name note_started_for_many
--- Answers with those that are still held.
+-- Answers with those that are still held. The claim must name the run: a claim of one's own is no right to any other run.
 UPDATE run SET started_at = x.started_at
   FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]) AS x(worker, run, fence, started_at)
-  JOIN claim ON claim.id = x.fence AND claim.worker = x.worker
+  JOIN claim ON claim.id = x.fence AND claim.worker = x.worker AND x.run = ANY (claim.runs)
  WHERE run.id = x.run AND run.fence < claim.id
 RETURNING run.id, claim.id AS fence
 

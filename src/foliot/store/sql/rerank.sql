@@ -12,10 +12,11 @@ SELECT weight, EXISTS (SELECT FROM rerank WHERE rerank.tenant = tenant.id) AS is
 SELECT id, weight, concurrency IS NOT NULL AS limited FROM tenant WHERE weight <> 1 OR concurrency IS NOT NULL
 
 -- :name hold_flows
--- In key order, as `reserve` takes them.
+-- In key order, as `reserve` takes them. Not those of what comes again (8 and more): nobody waits long there, and what does
+-- keeps its place.
 SELECT flow.lane, flow.tenant, flow.priority, flow.last, lane.v
   FROM flow JOIN lane ON lane.id = flow.lane
- WHERE flow.tenant = $1
+ WHERE flow.tenant = $1 AND flow.priority < 8
  ORDER BY flow.lane, flow.tenant, flow.priority
    FOR UPDATE OF flow
 
