@@ -16,6 +16,8 @@ AFTERWARDS: Final = 4
 """Times that it is tried when none may: more than there are APIs, which take turns."""
 OF_ADMINS: Final = ["jobs:read", "jobs:write", "runs:read", "runs:write", "keys:read", "keys:write"]
 """Scopes that an admin has itself: asked for with the role of an operator, they would reach every tenant."""
+ELSEWHERE: Final = "acme"
+"""Another tenant than theirs."""
 HASTE: Final = 12
 """Calls at once of the slow key."""
 
@@ -23,7 +25,7 @@ HASTE: Final = 12
 class Keymaster:
     """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards.
 
-    Another one tries to rise.
+    Others try to rise, and to break in.
     """
 
     def __init__(self, api: Api, seed: int, number: int = 0) -> None:
@@ -42,6 +44,7 @@ class Keymaster:
             "createKey", body={"name": f"{name}, by itself"}, by=former
         )  # its role does not reach so far
         await self._rise(name)
+        await self._break_in(name, former)
         rotated = await self._rotate(former)
         if rotated is None:
             return
@@ -56,14 +59,21 @@ class Keymaster:
 
     async def _rise(self, name: str) -> None:
         """An admin that asks for a key of a role above its own, and is revoked for it."""
-        made = await self._desk.insist(
-            "createKey", body={"name": f"{name}, admin", "role": "admin"}, key=self._desk.key()
-        )
-        if made.outcome is Outcome.OK:
-            admin = _held(made.answer)
+        if admin := await self._admin(f"{name}, admin"):
             body = {"name": f"{name}, risen", "role": "operator", "scopes": OF_ADMINS}
             await self._desk.call("createKey", body=body, by=admin)
             await self._desk.insist("revokeKey", thing=admin.name)
+
+    async def _break_in(self, name: str, key: Held) -> None:
+        """An admin of another tenant that wants to end a key of this one."""
+        if intruder := await self._admin(f"{name}, intruder", tenant=ELSEWHERE):
+            await self._desk.call("revokeKey", thing=key.name, by=intruder)
+            await self._desk.insist("revokeKey", thing=intruder.name)
+
+    async def _admin(self, name: str, **more: str) -> Held | None:
+        body = {"name": name, "role": "admin", **more}
+        made = await self._desk.insist("createKey", body=body, key=self._desk.key())
+        return _held(made.answer) if made.outcome is Outcome.OK else None
 
     async def _rotate(self, key: Held) -> Held | None:
         body, again = {"overlap": OVERLAP}, self._desk.key()

@@ -121,6 +121,52 @@ _RETRIES_IGNORED = Mutant(
     [burst((0.0, "kill", "worker-0"))],
     25.0,
 )
+_HAND_BACK_KEEPS_FENCE = Mutant(
+    "hand-back-keeps-fence",
+    "a run that is handed back, snoozed or tried again keeps the fence that it had: the claim that it came from covers it"
+    " still, and whoever takes that claim from a dead worker takes the run from whoever has it by then",
+    (
+        Edit(
+            "store/sql/dispatch.sql",
+            "    UPDATE run SET fence = covered.claim, state = covered.next_state, started_at = NULL, recall = NULL,\n",
+            "    UPDATE run SET state = covered.next_state, started_at = NULL, recall = NULL,\n",
+        ),
+    ),
+    [burst(*((6.0 * number, "kill", f"worker-{number}") for number in range(3)), warm_up=12.0)],
+    45.0,
+)
+_REPLY_FORGOTTEN = Mutant(
+    "reply-forgotten",
+    "a worker that lives never learns of a claim whose reply was lost: what it took waits for the worker's end",
+    (
+        Edit(
+            "store/sql/dispatch.sql",
+            " WHERE claim.worker = $1 AND claim.number = $2\n",
+            " WHERE claim.worker = $1 AND claim.number = $2 AND false\n",
+        ),
+        Edit(
+            "store/sql/dispatch.sql",
+            " WHERE claim.worker = $1 AND claim.id <> ALL ($2::bigint[])\n",
+            " WHERE claim.worker = $1 AND claim.id <> ALL ($2::bigint[]) AND false\n",
+        ),
+    ),
+    [burst(*((3.0 * number, "partition", f"worker-{number % 3}") for number in range(6)))],
+    40.0,
+)
+_LEAF_BY_CLOCK = Mutant(
+    "leaf-by-clock",
+    "which leaf an idempotency key is kept in is said by a clock, which changes its mind every second",
+    (
+        Edit(
+            "store/migrations/0009_submission.sql",
+            "    open_leaf := (SELECT leaf FROM key_leaf WHERE closed_at IS NULL);\n",
+            "    open_leaf := (SELECT leaf FROM key_leaf WHERE closed_at IS NULL)\n"
+            "                 + extract(epoch FROM clock_timestamp())::bigint % 2;\n",
+        ),
+    ),
+    [burst((0.0, "kill", "api-0"), (4.0, "kill", "api-1"), (8.0, "partition", "api-0"))],
+    40.0,
+)
 OF_DISPATCH: Final = (
     _GUARDIAN_OFF,
     _ONCE_IGNORED,
@@ -132,4 +178,7 @@ OF_DISPATCH: Final = (
     _CUT_OFF_IGNORED,
     _SNOOZE_SPENDS,
     _RETRIES_IGNORED,
+    _HAND_BACK_KEEPS_FENCE,
+    _REPLY_FORGOTTEN,
+    _LEAF_BY_CLOCK,
 )

@@ -48,6 +48,19 @@ _ROLE_GIVEN = Mutant(
     _STRIKES,
     _SECONDS,
 )
+_TENANT_UNSCOPED = Mutant(
+    "tenant-unscoped",
+    "whoever may look after keys looks after those of every tenant",
+    (
+        Edit(
+            "domain/access.py",
+            "return self.role is Role.OPERATOR or self.tenant == tenant",
+            "return True",
+        ),
+    ),
+    _STRIKES,
+    _SECONDS,
+)
 _VERSION_IGNORED = Mutant(
     "version-ignored",
     "a change is made whatever version it was meant for",
@@ -177,6 +190,7 @@ OF_FACES: Final = (
     _EXPIRY_FORGOTTEN,
     _ROLE_IGNORED,
     _ROLE_GIVEN,
+    _TENANT_UNSCOPED,
     _VERSION_IGNORED,
     _VERSION_ASKED_ONCE,
     _CHANGE_UNTOLD,

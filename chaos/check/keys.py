@@ -12,7 +12,7 @@ from chaos.records import Operation, Outcome
 
 REFUSED = 401
 _BEYOND = frozenset({"createKey", "rotateKey", "revokeKey"})
-"""What nobody may do with the keys that are handed out: those for editing make none, and admins ask for operators."""
+"""What nobody may do with the keys that are handed out: editors make none, and what admins ask for is not theirs."""
 
 
 class Life(NamedTuple):

@@ -64,6 +64,7 @@ def test_the_report_tells_the_slowest_starts():
     head = {"machine": machine, "postgres": "18", "loadBefore": 0.1, "minutes": 1.0, "seconds": 8.0}
     text = page({**head, "results": results})
     assert "measured for 30 s a repeat" in text
+    assert "The floor was tuned" not in text  # there was none
     assert "1 of these 2 times" in text
     assert "| 1 | 3.5 | 38.9 | 25.0 | 0.3 | 4 | checkpoint |" in text
 
@@ -123,4 +124,5 @@ def test_a_report_warns_of_a_ratio_that_says_little(tmp_path):
     assert "0.50 (0.30 to 1.00)" in text
     assert "**Noisy: drain." in text
     assert "1.50 s" in text
+    assert "The floor was tuned" in text
     assert json.loads((tmp_path / "bench.json").read_text())["results"] == results

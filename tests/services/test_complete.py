@@ -224,7 +224,7 @@ async def test_outside_a_run_keeps_its_seat_and_hands_it_over_when_it_ends(world
         case "time":
             assert await time_is_up(world) == 1
         case "cancel":
-            await world.canceller.cancel(first)
+            await world.canceller.cancel(world.tenant, first)
     assert [each.id for each in await worker.claim()] == [second]
 
 
@@ -237,7 +237,9 @@ async def test_nobody_is_asked_to_stop_outside_it_is_cancelled_at_once_and_who_c
     worker = await world.worker()
     (run,) = await worker.claim()
     await worker.conclude([run], OUTSIDE)
-    await (world.canceller.cancel(run.id) if deed == "the run" else world.control.cancel(world.tenant, job))
+    await (
+        world.canceller.cancel(world.tenant, run.id) if deed == "the run" else world.control.cancel(world.tenant, job)
+    )
     view = await seen(world, run)
     assert (view.state, view.attempts, "cancelled" in view.error_message) == ("cancelled", 1, True)
     with pytest.raises(Conflict, match="it ended as cancelled"):
@@ -248,7 +250,7 @@ async def test_who_was_asked_to_stop_and_goes_on_outside_does_not(world: World):
     await world.submit(1)
     worker = await world.worker()
     (run,) = await worker.claim()
-    await world.canceller.cancel(run.id)
+    await world.canceller.cancel(world.tenant, run.id)
     assert await worker.conclude([run], OUTSIDE) == 1
     overdue = Overdue(world.database)
     assert await overdue.run_once() == 1

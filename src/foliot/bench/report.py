@@ -37,7 +37,8 @@ def page(found: dict[str, Any]) -> str:
     )
     lines = [f"# Bench at {machine['commit']}", "", head]
     if "floor" in results:
-        lines += ["", *_rates(results), *_held_to(results), *_rest(results), "", METHOD, *_slowest(results)]
+        method = ["", METHOD] if any(name in results for name in BESIDE_FLOOR) else []
+        lines += ["", *_rates(results), *_held_to(results), *_rest(results), *method, *_slowest(results)]
     for name, section in results.get("dispatch", {}).items():
         lines += ["", *_section(name, section)]
     if "schedules" in results:

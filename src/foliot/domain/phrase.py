@@ -12,7 +12,7 @@ from foliot.domain.errors import InvalidField
 from foliot.domain.rrule import recurring
 from foliot.domain.schedule import Every, Plain, repeating
 from foliot.domain.steps import Step
-from foliot.domain.wording import DAYS, MONTHS, normal
+from foliot.domain.wording import DAYS, MONTHS, nearly, normal
 
 LONGEST: Final = 200
 _NTH: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
@@ -207,13 +207,14 @@ def _ordinal(number: int) -> str:
 
 
 def _nearest(words: str) -> str:
-    """The same with misspelt words put right, if that can be read; else the example that is most like it."""
+    """The same with misspelt words put right, or what comes near it, if that can be read; else the likest example."""
     if words in _INSTEAD:
         return _INSTEAD[words]
     mended = " ".join(_mended(word) for word in words.split())
-    with suppress(InvalidField):
-        if (found := _read(mended, "UTC", USUAL)) is not None:
-            return found.text
+    for form in (mended, *nearly(mended)):
+        with suppress(InvalidField):
+            if (found := _read(form, "UTC", USUAL)) is not None:
+                return found.text
     return difflib.get_close_matches(mended, EXAMPLES, n=1, cutoff=0.0)[0]
 
 

@@ -57,8 +57,8 @@ def recurring(written: str, timezone: str, dst: Dst, begin: datetime | None) -> 
 def rule_fires_after(rrule: Rrule, instant: datetime) -> Iterator[datetime]:
     """Go through all fires strictly after `instant`, rising, in UTC; the next is found in bounded time.
 
-    By the hour, minute or second it fires at every instant whose wall-clock reading matches, and counts hours of the wall
-    clock, as RFC 5545 does: what begins at two stays at two. Otherwise it follows the wall clock by its rules.
+    By the hour, minute or second it fires at every instant whose wall-clock reading matches. It counts hours of the
+    wall clock, as RFC 5545 does: what begins at two stays at two. Otherwise it follows the wall clock by its rules.
     """
 
     def readings(after: datetime) -> Iterator[datetime]:

@@ -14,13 +14,14 @@ from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyRow, facts
 from foliot.store.submission import ALWAYS, Asked, answer_once, do_once
 from foliot.store.terms import respect_quota
+from foliot.wire.audit import KEY_PREFIX
 from foliot.wire.codec import rfc3339
 from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
 from foliot.wire.pages import Page, page_of, strange_cursor
 from foliot.wire.terms import limit_body
 
 STATUSES: Final = ("active", "expired", "revoked")
-_PREFIX: Final = "key_"
+_PREFIX: Final = KEY_PREFIX
 
 
 class Keys:
@@ -74,7 +75,7 @@ class Keys:
         row = await self._known(authority, key_id)
         check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
-            if await keys.revoke_key(connection, row.id):
+            if await keys.revoke_key(connection, row.tenant, row.id):
                 was = {"status": row.status}
                 await note(connection, _PREFIX + row.id, was, {"status": "revoked"}, tenant=row.tenant)
         return view(await self._known(authority, key_id))
@@ -100,7 +101,7 @@ class Keys:
         token = new_token()
         async with self._database.transaction() as connection:
             made = await _made(connection, row.tenant, token, new)
-            former = await keys.expire_key(connection, row.id, overlap)
+            former = await keys.expire_key(connection, row.tenant, row.id, overlap)
             became = {**facts(made), "former": _PREFIX + row.id}
             await note(connection, _PREFIX + made.id, None, became, tenant=row.tenant)
             body = msgspec.json.encode(RotatedKey(key=created(made, token.text), former=view(former)))

@@ -25,6 +25,7 @@ from foliot.store.keys import KeyOwner, KeyRow
 from foliot.store.rerank import Changed, Weight
 from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.tenants import TenantRow
+from foliot.wire.audit import KEY_PREFIX
 from foliot.wire.limits import LimitsView, TenantView
 from foliot.wire.terms import QuotasView, RateLimitBody, UsedView
 
@@ -89,8 +90,10 @@ class Tenants:
             raise _unknown(name)
         token = new_token()
         async with self._database.transaction() as connection:
-            await keys.revoke_named(connection, tenant, label)
-            await keys.make_key(connection, tenant, token, NewKey(label, role, serves=serves))
+            for former in await keys.revoke_named(connection, tenant, label):
+                await note(connection, KEY_PREFIX + former, None, {"status": "revoked"}, tenant=tenant)
+            if row := await keys.make_key(connection, tenant, token, NewKey(label, role, serves=serves)):
+                await note(connection, KEY_PREFIX + row.id, None, keys.facts(row), tenant=tenant)
         return token.text
 
     async def weight(self, name: str) -> Weight:
@@ -152,7 +155,11 @@ class Tenants:
     async def make_operator(self, token: str) -> None:
         """Let a valid key do everything, and serve every queue; it holds within seconds."""
         if owner := await self.whose(token):
-            await keys.entrust(self._database, owner.key, Role.OPERATOR, ["*"])
+            async with self._database.transaction() as connection:
+                if await keys.entrust(connection, owner.tenant, owner.key, Role.OPERATOR, ["*"]):
+                    was = {"role": owner.role, "serves": [*owner.serves]}
+                    became = {"role": Role.OPERATOR, "serves": ["*"]}
+                    await note(connection, KEY_PREFIX + owner.key, was, became, tenant=owner.tenant)
 
     async def whose(self, token: str) -> KeyOwner | None:
         """The owner of this key, or none if it is not valid."""

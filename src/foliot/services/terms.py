@@ -31,7 +31,7 @@ class TermsKeeper:
             raise NotFound("there is no such key", "GET /v1/keys lists those that there are")
         check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
-            await terms.change_key_rate(connection, bare, rate)
+            await terms.change_key_rate(connection, row.tenant, bare, rate)
             if rate != row.rate_limit:
                 was, is_now = {"rateLimit": rate_facts(row.rate_limit)}, {"rateLimit": rate_facts(rate)}
                 await note(connection, key_id, was, is_now, tenant=row.tenant)

@@ -44,9 +44,14 @@ SELECT t.id, t.name, t.sealed_with, max(k.version) AS versions, array_agg(DISTIN
  GROUP BY t.id ORDER BY t.name
 
 -- :name plain_among_newest
--- The proof that it is on: of what a tenant has stored, newest first, how much is not sealed.
+-- The proof that it is on: of what a tenant has stored, newest first, how much is not sealed. Of runs and timers those
+-- among the newest of all tenants: neither has an index that begins with the tenant.
 SELECT count(*) AS looked_at, count(*) FILTER (WHERE substring(payload FROM 1 FOR 2) <> '\x0001') AS plain
   FROM ((SELECT payload FROM job WHERE tenant = $1 ORDER BY id DESC LIMIT 1000)
+        UNION ALL (SELECT payload FROM (SELECT tenant, payload FROM run ORDER BY id DESC LIMIT 10000) AS newest
+                    WHERE tenant = $1)
+        UNION ALL (SELECT payload FROM (SELECT tenant, payload FROM timer ORDER BY id DESC LIMIT 10000) AS newest
+                    WHERE tenant = $1)
         UNION ALL (SELECT payload FROM dead_letter WHERE tenant = $1 ORDER BY id DESC LIMIT 1000)) AS newest
 
 -- :name put_secret
