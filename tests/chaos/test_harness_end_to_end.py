@@ -82,8 +82,7 @@ ALWAYS = (
 def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     evidence_folder, said = tmp_path / "evidence", []
     evidence_folder.mkdir()
-    # With a ledger that refuses zombies, as a careful application would; in the long runs it only observes.
-    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST, guard=True)
+    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST)
     done = asyncio.run(run(options, said.append))
     evidence = load(evidence_folder)
 
@@ -98,7 +97,6 @@ def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     assert verdict.measures["L1"]["quiet"].get("max", 0.0) < evidence.settings["seconds"]
     assert set(verdict.idle) <= {"S13", "S31"}
     assert verdict.rare["lease take-overs"]
-    assert [effect for effect in evidence.effects if effect.phase is Phase.REJECTED]
     assert not [path for path in ALWAYS if not verdict.rare[path]]
     assert all(count for path, count in verdict.rare.items() if path.startswith("commands"))
     report.write(tmp_path / "report", report.make(evidence, done, verdict, "make test"), evidence, verdict)
