@@ -7,7 +7,7 @@ from chaos.mutant import Edit, Mutant, burst
 _ADMISSION: Final = "store/migrations/0015_admission.sql"
 _LINES: Final = "store/migrations/0023_lines.sql"
 """Where `hand_over` was last written."""
-_SEATS: Final = "store/migrations/0037_seats_looked_up.sql"
+_SEATS: Final = "store/migrations/0032_seats_looked_up.sql"
 """Where `take_seats`, `lock_ties` and `vacate` were."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "kill", "worker-1"))]
 _SECONDS: Final = 25.0
