@@ -5,6 +5,7 @@ from typing import Final
 from chaos.chores import Odd
 from chaos.mutant import CUT_OFF, Edit, Mutant, burst
 
+_WAITING: Final = "store/migrations/0028_short_sleeps.sql"
 _GUARDIAN_OFF = Mutant(
     "guardian-off",
     "the guard of a process of its own does not look at the lease",
@@ -87,6 +88,14 @@ _PAUSE_IGNORED = Mutant(
             Edit(file, "     WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n", "")
             for file in ("store/sql/dispatch.sql", "store/sql/gateway.sql")
         ),
+        # Where `claim_when_ready` was last written: in its look and in its deed.
+        Edit(
+            _WAITING,
+            "\n                       WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n"
+            "                         AND EXISTS",
+            "\n                       WHERE EXISTS",
+        ),
+        Edit(_WAITING, "\n     WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n", "\n"),
         Edit("worker/claimer.py", "        self._paused = lanes\n", "        self._paused = frozenset()\n"),
         Edit("worker/claimer.py", "        if lanes - self._paused:\n", "        if lanes - lanes:\n"),
     ),
@@ -123,8 +132,8 @@ _RETRIES_IGNORED = Mutant(
 )
 _HAND_BACK_KEEPS_FENCE = Mutant(
     "hand-back-keeps-fence",
-    "a run that is handed back, snoozed or tried again keeps the fence that it had: the claim that it came from covers it"
-    " still, and whoever takes that claim from a dead worker takes the run from whoever has it by then",
+    "a run that is handed back, snoozed or tried again keeps the fence that it had: the claim that it came from covers"
+    " it still, and whoever takes that claim from a dead worker takes the run from whoever has it by then",
     (
         Edit(
             "store/sql/dispatch.sql",
