@@ -28,7 +28,8 @@ check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed
 
 fuzz: CASES ?= 20000
 fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI document: no 5xx, no answer it does not know (CASES=2400)
-	CASES=$(CASES) $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS)
+	@folder=$$(mktemp -d); CASES=$(CASES) FUZZED=$$folder $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS); came=$$?; \
+		PYTHONPATH=. $(BIN)/python tests/api/fuzzed.py $$folder $(CASES); exit $$came
 
 bench: $(TOOLS) wrk  ## measure throughput, latency and lateness beside the raw floor (ARGS="--seconds 5 --only drain")
 	$(BIN)/foliot bench $(ARGS)
@@ -38,14 +39,15 @@ bench-peers: $(TOOLS)  ## measure Foliot beside its peers, resumable (ONLY=pgque
 	@ONLY="$(ONLY)" SECONDS="$(SECONDS)" RUNS="$(RUNS)" REPEATS="$(REPEATS)" MINUTES="$(MINUTES)" FRESH="$(FRESH)" \
 		$(BIN)/python -m bench.peers
 
-soak: $(TOOLS)  ## 10,000 runs/s for 10 minutes: does anything grow that should not (SECONDS=60, HOURS=1)
+soak: $(TOOLS)  ## 10,000 runs/s for 10 minutes: does anything grow that should not (SECONDS=5: a look, HOURS=1)
 	$(BIN)/foliot bench --only soak --seconds $(if $(HOURS),$(shell awk 'BEGIN {print 3600 * $(HOURS)}'),$(SECONDS)) $(ARGS)
 
 chaos: $(TOOLS)  ## break everything for 10 minutes and prove that nothing is lost (SECONDS=60, SEED=7, HOURS=8)
 	@$(BIN)/python -m chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(ARGS)
 
-mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notice each; goes on where it was ended (ONLY=fence-off, SEED=7)
-	@$(BIN)/python -m chaos.mutants $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY),--kept) $(ARGS)
+mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notice each; goes on where it was ended (ONLY=fence-off, SEED=7, PROCESSES=2)
+	@$(BIN)/python -m chaos.mutants $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY),--kept) \
+		$(if $(PROCESSES),--processes $(PROCESSES)) $(ARGS)
 
 schedulers: SECONDS = 300
 schedulers: $(TOOLS)  ## kill and stop three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)

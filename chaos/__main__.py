@@ -14,9 +14,10 @@ from typing import Any
 
 import uvloop
 
-from chaos import figures, report
+from chaos import report
+from chaos.check.recovery import too_slow
 from chaos.nemesis import Strike
-from chaos.published import folder_for
+from chaos.published import commit, folder_for
 from chaos.records import load
 from chaos.run import Done, Options, run
 from chaos.verdict import Verdict, check
@@ -24,18 +25,23 @@ from chaos.verdict import Verdict, check
 ENOUGH = 600.0
 """Seconds from which on every possible fault and every rare path must have been seen: only such a run is a proof."""
 REPORT = "report"
+UNJUDGED = 0.01
+"""The share of jobs that may go unjudged in a proof."""
 
 
 def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - its output
 
 
-def complaints(verdict: Verdict, done: Done, recovery: dict[str, dict[str, Any]]) -> list[str]:
+def complaints(verdict: Verdict, done: Done) -> list[str]:
     """What makes a run prove less than it should, or less than we promise, though nothing was violated."""
+    recovery: dict[str, dict[str, Any]] = verdict.measures["L2"]["promised"]
     quiet = [f"never walked: {path}" for path, times in verdict.rare.items() if not times]
     unseen = [f"never measured: {name}" for name, each in recovery.items() if not each["cases"]]
-    late = [f"too slow: {each}" for each in figures.too_slow(recovery)]
-    return [*quiet, *unseen, *late, *(f"never happened: {kind}" for kind in done.unused)]
+    late = [f"too slow: {each}" for each in too_slow(recovery)]
+    share = verdict.unjudged / max(verdict.jobs, 1)
+    unsure = [f"not judged: {verdict.unjudged} of {verdict.jobs} jobs"] if share > UNJUDGED else []
+    return [*quiet, *unseen, *late, *unsure, *(f"never happened: {kind}" for kind in done.unused)]
 
 
 def clear(folder: Path) -> None:
@@ -95,15 +101,22 @@ def main() -> None:
     except asyncio.CancelledError:
         say("chaos: stopped before its end")
         sys.exit(130)
+    sys.exit(conclude(given, options, done))
+
+
+def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
+    """Judge what the run has left, publish it, and say in the last line how it went; 0 if it went as it must."""
+    folder, seconds, seed = options.folder, options.seconds, options.seed
     evidence = load(folder)
     verdict = check(evidence)
     found = report.make(evidence, done, verdict, again(given, seconds, seed))
-    place = given.report or (folder_for("chaos") if seconds >= ENOUGH and only is None else folder / REPORT)
+    is_proof = seconds >= ENOUGH
+    place = given.report or (folder_for("chaos") if is_proof and options.only is None else folder / REPORT)
     report.write(place, found, evidence, verdict)
-    missing = complaints(verdict, done, found["recovery"])
-    for each in missing:
+    missing = complaints(verdict, done)
+    for each in (*verdict.stories(commit()), *missing):
         say(each)
-    failed = verdict.violations > 0 or (seconds >= ENOUGH and bool(missing))
+    failed = verdict.violations > 0 or (is_proof and bool(missing))
     if failed or given.evidence:
         say(f"the evidence is in {folder}")
     else:
@@ -111,7 +124,7 @@ def main() -> None:
     say(f"the report is in {place}")
     faults = len(evidence.faults)
     say(f"chaos: {done.acknowledged} acknowledged, {verdict.violations} violations, seed {seed}, {faults} faults")
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The application under test: functions that do what their payload says and report all of it to the ledger."""
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import msgspec
 
 from chaos.act import Act, new_nonce
-from chaos.records import LIMITS, SIDE, SNOOZE, Effect, Phase, digest
+from chaos.records import LIMITS, POISON, SIDE, SNOOZE, Effect, Phase, digest
 from chaos.reporter import Reporter
 from foliot import Snooze, Worker
 from foliot.sdk.context import Context
@@ -87,9 +88,16 @@ async def _book(context: Context, payload: Any) -> None:
             raise OnPurpose("the row must be gone with it")
 
 
+async def _poison(context: Context, payload: Any) -> None:
+    """Takes everybody along who is in the same process."""
+    await ledger.say(Report(context, payload).phase(Phase.START))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 for name in ("quick", "slow", "flaky", "stuck", "snoozing", *LIMITS):
     worker.task(_act, name=name)
 if not REMOTE:
     worker.task(_book, name="booked")
     worker.task(_act, name="patient")
+    worker.task(_poison, name=POISON)
     worker.task(_act, name="caged", isolation="process")

@@ -111,7 +111,7 @@ def parse(expression: str) -> Fields:
             (_number(name, _DAYS) % 7, int(nth)) for name, _, nth in (t.partition("#") for t in weekday_terms) if nth
         ),
         both=day.startswith("*") or weekday.startswith("*"),
-        elapsed=minute.startswith("*") or hour.startswith("*"),
+        elapsed=hour.startswith("*"),
     )
 
 

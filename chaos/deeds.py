@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from chaos.node import Node
 from chaos.patience import until
+from chaos.poison import Poisoner
 from chaos.proxy import Mode
 from chaos.records import Fault
-from chaos.topology import ALONE, GATEWAY, REMOTE, Topology
+from chaos.topology import GATEWAY, REMOTE, Topology
 from chaos.watch import TROUBLE
 
 HOUR: Final = 3_600
@@ -31,6 +32,9 @@ OUTLIVED: Final = 3.0
 _CAPTIVE: Final = b"foliot.worker.child.inside"
 BEGINS: Final = 30.0
 """Seconds within which some worker begins something in a process of its own."""
+QUARANTINED: Final = 120.0
+"""Seconds within which a run that kills its workers is in quarantine: three leases, and what a busy machine takes."""
+FALL: Final = 0.5
 LONG: Final = 20.0
 """Seconds of a stand-still: longer than a lease, whoever it is."""
 LONGEST: Final = 36.0
@@ -40,8 +44,15 @@ LONGEST: Final = 36.0
 class Deeds:
     """What to do is named `kind`, to whom `target`; `chance` decides about lengths. One deed per target at a time."""
 
-    def __init__(self, topology: Topology, chance: random.Random, log: Callable[[Fault], None]) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        chance: random.Random,
+        log: Callable[[Fault], None],
+        poisoner: Poisoner | None = None,
+    ) -> None:
         self._topology = topology
+        self._poisoner = poisoner
         self._chance = chance
         self._log = log
         self._turn = {name: asyncio.Lock() for name in (*topology.nodes, "postgres")}
@@ -49,8 +60,8 @@ class Deeds:
             "kill": self._kill,
             "stop": self._stop,
             "stopSupervisor": self._stop_supervisor,
-            "postgresKill": partial(self._postgres, "postgresKill"),
-            "postgresStop": partial(self._postgres, "postgresStop"),
+            "postgresKill": partial(self._postgres, "postgresKill", how=signal.SIGKILL),
+            "postgresStop": partial(self._postgres, "postgresStop", how=signal.SIGQUIT),
             **{mode.value: partial(self._wire, mode) for mode in (Mode.DELAY, Mode.STALL, Mode.HALF_OPEN, Mode.RESET)},
             **{mode.value: partial(self._cut, mode) for mode in (Mode.CUT_BEFORE, Mode.CUT_AFTER)},
             "diskFull": self._disk_full,
@@ -59,10 +70,11 @@ class Deeds:
             "rollingRestart": self._rolling_restart,
             "misfire": self._misfire,
             "standStill": partial(self._stop, length=LONG),
+            "poison": self._poison,
         }
 
     async def do(self, kind: str, target: str) -> None:
-        if kind in {"rollingRestart", "misfire", "stopSupervisor"}:  # they take turns by themselves
+        if kind in {"rollingRestart", "misfire", "stopSupervisor", "poison"}:  # they take turns by themselves
             await self._by_kind[kind](target)
             return
         async with self._turn[target]:
@@ -114,12 +126,13 @@ class Deeds:
 
         When an attempt takes its process, the worker starts another one for the next: that shows.
         """
-        known = {node.boot: captives(node.boot) for node in self._workers()}
+        topology = self._topology
+        known = {node.boot: captives(node.boot, topology.mark) for node in self._workers()}
         struck: list[Node] = []
 
         def begun() -> bool:
             for node in self._workers():
-                now = captives(node.boot)
+                now = captives(node.boot, topology.mark)
                 if known.get(node.boot) and now - known[node.boot]:
                     struck.append(node)
                 known[node.boot] = now
@@ -154,18 +167,19 @@ class Deeds:
                 if node.kind == "scheduler":
                     group.create_task(stop(name))
 
-    async def _postgres(self, kind: str, _: str) -> None:
-        """End the server the hard way; it is over when it accepts again."""
+    async def _postgres(self, kind: str, _: str, how: signal.Signals) -> None:
+        """End the server; it is over when it accepts again."""
         topology, began = self._topology, time.time()
         pid = topology.server.pid
         if pid is None:
             return
         topology.hold_database.set()
-        os.kill(pid, signal.SIGKILL if kind == "postgresKill" else signal.SIGQUIT)
+        os.kill(pid, how)
+        await until(lambda: topology.server.pid is None, UP_AGAIN)
         await asyncio.sleep(self._chance.uniform(0.2, 3.0))
         topology.hold_database.clear()
         await self.accepting()
-        self._note(kind, "postgres", began, pid=pid)
+        self._note(kind, "postgres", began, pid=pid, detail=how.name)
 
     async def accepting(self) -> None:
         """Return when the database takes connections."""
@@ -245,19 +259,32 @@ class Deeds:
         topology, node = self._topology, self._topology.nodes[target]
         await self._at_work(node)
         began = time.time()
-        by_network = topology.network is not None and target == ALONE
-        if by_network:
-            await asyncio.to_thread(topology.network.cut)
+        network = topology.networks.get(target)
+        if network is not None:
+            await asyncio.to_thread(network.cut)
         else:
             await topology.proxies.set(target, Mode.DARK)
         try:
-            await self._until_overtaken(node)
+            if node.kind == "worker":
+                await self._until_overtaken(node)
+            else:
+                await asyncio.sleep(self._chance.uniform(12.0, 18.0))
         finally:
-            if by_network:
-                await asyncio.to_thread(topology.network.heal)
+            if network is not None:
+                await asyncio.to_thread(network.heal)
             else:
                 await topology.proxies.set(target, Mode.PASS)
-        self._note("partition", target, began, detail="network namespace" if by_network else "wire")
+        self._note("partition", target, began, detail="wire" if network is None else "network namespace")
+
+    async def _poison(self, _: str) -> None:
+        """Hand in what kills its worker again and again, until it is in quarantine; then note who fell, and when."""
+        if self._poisoner is None or (run := await self._poisoner.hand_in()) is None:
+            return
+        await until(partial(self._poisoner.is_over, run), QUARANTINED, 1.0)
+        for start in await asyncio.to_thread(self._poisoner.deaths, run):
+            names, node = self._topology.names_of(start.worker), start.worker.partition(".")[0]
+            fell = Fault(kind="poison", target=node, began=start.at, ended=start.at + FALL, workers=names, detail=run)
+            self._log(fell)
 
     async def _rolling_restart(self, _: str) -> None:
         """One after the other is told to end and comes back; each that belongs to a pair waits for the other."""
@@ -270,15 +297,17 @@ class Deeds:
                 if node.kind == "api":
                     await self._topology.ready()
                     await asyncio.sleep(SETTLE)
+        async with self._turn["postgres"]:
+            await self._postgres("postgresStop", "postgres", signal.SIGINT)
         self._note("rollingRestart", "all", began)
 
 
-def captives(boot: str) -> set[int]:
-    """The processes in which a worker runs, or will run, one attempt each."""
-    mark, found = f"CHAOS_BOOT={boot}".encode(), set()
+def captives(boot: str, mark: str) -> set[int]:
+    """The processes in which a worker runs, or will run, one attempt each; `mark` tells ours from those of others."""
+    marks, found = {f"CHAOS_BOOT={boot}".encode(), mark.encode()}, set()
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             is_captive = _CAPTIVE in (entry / "cmdline").read_bytes()
-            if is_captive and mark in (entry / "environ").read_bytes().split(b"\0"):
+            if is_captive and marks <= {*(entry / "environ").read_bytes().split(b"\0")}:
                 found.add(int(entry.name))
     return found

@@ -64,21 +64,23 @@ class Disk:
 class Network:
     """A network namespace for one node: the database has an address there that can be cut off, the ledger another."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: int, place: int) -> None:
+        """`site`: nobody else has this number now; what is called by it was left behind by somebody who was killed."""
         _need_root()
-        number = os.getpid() % 250 + 1
-        self.name = f"chaos{os.getpid()}"
-        self._link = f"chv{os.getpid() % 100_000}"
-        self.database, self.ledger, own = (f"10.213.{number}.{host}" for host in (1, 2, 3))
+        self.name = f"chaos-{site}-{place}"
+        self._link = f"chaos{site}p{place}"
+        self.database, self.ledger, self.own = (f"10.213.{site}.{16 * place + host}" for host in (1, 2, 3))
         self._prefix = ["ip", "netns", "exec", self.name]
+        self.close()
         _run("ip", "netns", "add", self.name)
         try:
             _run("ip", "link", "add", self._link, "type", "veth", "peer", "name", f"{self._link}n")
             _run("ip", "link", "set", f"{self._link}n", "netns", self.name)
-            for address in (self.database, self.ledger):
-                _run("ip", "address", "add", f"{address}/24", "dev", self._link)
+            # The first is where calls from here come from, and answers to them must not be cut off with the database.
+            for address in (self.ledger, self.database):
+                _run("ip", "address", "add", f"{address}/28", "dev", self._link)
             _run("ip", "link", "set", self._link, "up")
-            _run(*self._prefix, "ip", "address", "add", f"{own}/24", "dev", f"{self._link}n")
+            _run(*self._prefix, "ip", "address", "add", f"{self.own}/28", "dev", f"{self._link}n")
             _run(*self._prefix, "ip", "link", "set", f"{self._link}n", "up")
             _run(*self._prefix, "ip", "link", "set", "lo", "up")
         except BaseException:

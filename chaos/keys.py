@@ -14,12 +14,19 @@ KEEPS_TRYING: Final = 6
 """Times that a key is tried while a process may still believe in it, a second apart: it goes longer than that."""
 AFTERWARDS: Final = 4
 """Times that it is tried when none may: more than there are APIs, which take turns."""
+OF_ADMINS: Final = ["jobs:read", "jobs:write", "runs:read", "runs:write", "keys:read", "keys:write"]
+"""Scopes that an admin has itself: asked for with the role of an operator, they would reach every tenant."""
+ELSEWHERE: Final = "acme"
+"""Another tenant than theirs."""
 HASTE: Final = 12
 """Calls at once of the slow key."""
 
 
 class Keymaster:
-    """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards."""
+    """Makes a key, replaces it by another, revokes that; each is used before, meanwhile and afterwards.
+
+    Others try to rise, and to break in.
+    """
 
     def __init__(self, api: Api, seed: int, number: int = 0) -> None:
         self._desk = Desk(api, seed, CLIENT + number)
@@ -36,6 +43,8 @@ class Keymaster:
         await self._desk.call(
             "createKey", body={"name": f"{name}, by itself"}, by=former
         )  # its role does not reach so far
+        await self._rise(name)
+        await self._break_in(name, former)
         rotated = await self._rotate(former)
         if rotated is None:
             return
@@ -47,6 +56,24 @@ class Keymaster:
         if revoked.outcome is Outcome.OK:
             await self._use(rotated, AFTERWARDS)
             await self._use(former, AFTERWARDS)
+
+    async def _rise(self, name: str) -> None:
+        """An admin that asks for a key of a role above its own, and is revoked for it."""
+        if admin := await self._admin(f"{name}, admin"):
+            body = {"name": f"{name}, risen", "role": "operator", "scopes": OF_ADMINS}
+            await self._desk.call("createKey", body=body, by=admin)
+            await self._desk.insist("revokeKey", thing=admin.name)
+
+    async def _break_in(self, name: str, key: Held) -> None:
+        """An admin of another tenant that wants to end a key of this one."""
+        if intruder := await self._admin(f"{name}, intruder", tenant=ELSEWHERE):
+            await self._desk.call("revokeKey", thing=key.name, by=intruder)
+            await self._desk.insist("revokeKey", thing=intruder.name)
+
+    async def _admin(self, name: str, **more: str) -> Held | None:
+        body = {"name": name, "role": "admin", **more}
+        made = await self._desk.insist("createKey", body=body, key=self._desk.key())
+        return _held(made.answer) if made.outcome is Outcome.OK else None
 
     async def _rotate(self, key: Held) -> Held | None:
         body, again = {"overlap": OVERLAP}, self._desk.key()

@@ -19,7 +19,7 @@ from aiohttp import web
 from chaos.act import Act, new_nonce
 from chaos.orphan import leave_with_parent
 from chaos.records import Effect, Phase, digest
-from chaos.reporter import Ack, Report
+from chaos.reporter import Ack, FencedOut, Report
 
 
 class Ledger:
@@ -113,15 +113,18 @@ class Target:
         act = msgspec.convert(body["payload"], Act)
         nonce = new_nonce()
 
-        async def say(phase: Phase, *, failed: bool = False) -> bool:
-            return await self._ledger.append([_effect(request, body, act, nonce, phase, failed=failed)])[0]
+        async def say(phase: Phase, *, failed: bool = False) -> None:
+            if not await self._ledger.append([_effect(request, body, act, nonce, phase, failed=failed)])[0]:
+                raise FencedOut
 
-        if not await say(Phase.START):
-            return web.Response(status=409, text="fenced out")
-        await say(Phase.EFFECT)
-        await act.take_time(lambda: say(Phase.BEAT))
         failing = act.fails(int(request.headers["Foliot-Attempt"]))
-        await say(Phase.END, failed=failing)
+        try:
+            await say(Phase.START)
+            await say(Phase.EFFECT)
+            await act.take_time(lambda: say(Phase.BEAT))
+            await say(Phase.END, failed=failing)
+        except FencedOut:
+            return web.Response(status=409, text="fenced out")
         return web.Response(status=500 if failing else 200, text="as planned")
 
     async def count(self, _: web.Request) -> web.Response:

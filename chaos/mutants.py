@@ -2,53 +2,27 @@
 
 import argparse
 import asyncio
-import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import uvloop
 
-from chaos.__main__ import say, undisturbed
+from chaos.__main__ import say
 from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
 from chaos.published import folder_for, machine
-from chaos.records import load
-from chaos.run import Options
-from chaos.topology import NODES, ROOT
-from chaos.verdict import Verdict, check
+from chaos.round import Round
+from chaos.topology import ROOT
 
 LIMIT: Final = 600.0
 """Seconds within which a mutant must be caught."""
-PATIENCE: Final = 40.0
 SEED: Final = 20
 FOLDER: Final = Path(tempfile.gettempdir()) / "foliot-mutants"
-UNEXPECTED: Final = "ended by an error that nobody expected"
-"""What Foliot's processes say of their own crashes; a lost lease, for one, is no crash."""
-STARTED: Final = {"api": "listening  url=", "scheduler": "watching the clock", "worker": "ready  handlers="}
-"""What they say when they begin to work."""
-
-
-class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """One chaos run of a build: what the S-checks found, or why it says nothing."""
-
-    seed: int
-    seconds: float
-    acknowledged: int = 0
-    faults: int = 0
-    found: dict[str, int] = {}
-    first: str = ""
-    """The first violation, in words."""
-    void: str = ""
-
-    @property
-    def checks(self) -> str:
-        return ", ".join(f"{name} ({count})" for name, count in self.found.items())
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,105 +42,88 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     def row(self) -> str:
         last, control = self.rounds[-1], self.control
-        by = last.checks or last.void or "nothing"
         clean = "not run" if control is None else control.checks or control.void or "0 violations"
         verdict = "caught" if self.caught else "**not caught**"
-        return f"| {self.name} | {verdict} | {by} | {self.seconds:.0f} s | {last.seed} | {clean} |"
+        return f"| {self.name} | {verdict} | {last.told} | {self.seconds:.0f} s | {last.seed} | {clean} |"
 
 
 ABOUT: Final = (
     "Each is Foliot with one safeguard taken out, started under chaos with the faults that the safeguard is there for."
     " It is caught when a named check fails on running processes, and the unmutated code passes with the same seed and"
-    " the same faults."
+    " the same faults. Where answers and the ledger alone show the violation, the run ends there."
 )
 HEAD: Final = ("| mutant | | by | after | seed | unmutated |", "|---|---|---|---|---|---|")
 
 
-def run_round(mutant: Mutant, source: Path | None, seed: int) -> Round:
-    """Put up a whole system from `source` (none: the unmutated code), strike as this mutant needs it, check all."""
-    began = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="foliot-mutant-"))
-    options = Options(
-        seed=seed,
-        seconds=mutant.seconds,
-        folder=folder,
-        rate=mutant.rate,
-        bursts=mutant.bursts,
-        source=source,
-        slowest=mutant.slowest,
-        odd=mutant.odd,
-        patience=PATIENCE,
-    )
-    try:
-        done = uvloop.run(undisturbed(options, lambda _: None))
-    except (TimeoutError, OSError, RuntimeError, ExceptionGroup) as error:
-        say(f"  the evidence is in {folder}")
-        return Round(seed=seed, seconds=time.monotonic() - began, void=f"did not run: {error!r}")
-    evidence = load(folder)
-    verdict = check(evidence)
-    broken = crashes(folder)
-    found = {} if broken else {name: n for name, n in verdict.counts.items() if n and name.startswith("S")}
-    if broken or (found and source is None):  # that a mutant is found out is as it should be
-        say(f"  the evidence is in {folder}")
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-    return Round(
-        seed=seed,
-        seconds=time.monotonic() - began,
-        acknowledged=done.acknowledged,
-        faults=len(evidence.faults),
-        found=found,
-        first=_first(verdict),
-        void=broken,
-    )
+class Campaign:
+    """Tries mutants, so many rounds at a time."""
 
+    def __init__(self, processes: int, limit: float) -> None:
+        self._limit = limit
+        self._rounds = asyncio.Semaphore(processes)
+        # One more than there are rounds: somebody may wait for an unmutated round that another one has begun.
+        self._trials = asyncio.Semaphore(processes + 1 if processes > 1 else 1)
+        self._clean: dict[str, asyncio.Task[Round]] = {}
 
-def crashes(folder: Path) -> str:
-    """A process that fell over by itself or never began to work proves nothing: which did, by their own word."""
-    logs = {name: (folder / "logs" / f"{name}.log").read_text(errors="replace") for name in NODES}
-    fell = [name for name, log in logs.items() if UNEXPECTED in log or STARTED[name.partition("-")[0]] not in log]
-    return f"crashed: {', '.join(fell)}" if fell else ""
+    async def attempt(self, mutant: Mutant, seed: int) -> Trial:
+        """Rounds with rising seeds until one of them shows a violation; then the same with nothing broken."""
+        async with self._trials:
+            say(f"{mutant.name}: {mutant.what}")
+            rounds: list[Round] = []
+            with tempfile.TemporaryDirectory(prefix="foliot-mutant-source-") as folder:
+                source = await asyncio.to_thread(build, mutant, Path(folder))
+                source.chmod(0o755)
+                await asyncio.to_thread(_ensure_used, source)
+                while not rounds or (not rounds[-1].found and self._may_go_on(rounds)):
+                    last = await self._round(mutant, source, seed + len(rounds))
+                    rounds.append(last)
+                    say(f"  {mutant.name}, {_told(last)}")
+            control = await self._unmutated(mutant, last.seed) if last.found else None
+            if control is not None:
+                say(f"  {mutant.name} unmutated, {_told(control)}")
+            seconds = sum(each.seconds for each in rounds)
+            return Trial(name=mutant.name, what=mutant.what, rounds=rounds, seconds=seconds, control=control)
 
+    def _may_go_on(self, rounds: list[Round]) -> bool:
+        return sum(each.seconds for each in rounds) + rounds[-1].seconds < self._limit
 
-def _first(verdict: Verdict) -> str:
-    findings = [told.finding for told in verdict.findings if told.finding.violation]
-    if not findings:
-        return ""
-    first = min(findings, key=lambda each: each.at or float("inf"))
-    return f"{first.check} {first.rule}: {' '.join(filter(None, (first.run, first.job)))} {first.message}"
-
-
-def try_mutant(mutant: Mutant, seed: int, limit: float) -> Trial:
-    """Rounds with rising seeds until one of them shows a violation; then the same with nothing broken."""
-    rounds: list[Round] = []
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="foliot-mutant-source-") as folder:
-        source = build(mutant, Path(folder))
-        source.chmod(0o755)
-        _ensure_used(source)
-        while not rounds or (not rounds[-1].found and time.monotonic() - began + rounds[-1].seconds < limit):
-            rounds.append(run_round(mutant, source, seed + len(rounds)))
-            last = rounds[-1]
-            say(f"  round {len(rounds)}, seed {last.seed}: {last.checks or last.void or 'nothing'}; {last.first}")
-    seconds = time.monotonic() - began
-    control = _unmutated(mutant, rounds[-1].seed) if rounds[-1].found else None
-    if control is not None:
-        say(f"  unmutated, seed {control.seed}: {control.checks or control.void or '0 violations'} {control.first}")
-    return Trial(name=mutant.name, what=mutant.what, rounds=rounds, seconds=seconds, control=control)
-
-
-def _unmutated(mutant: Mutant, seed: int) -> Round:
-    """The same without the mutation. Mutants that need the same faults, for as long, share a round that was clean."""
-    alike = str((seed, *mutant[mutant._fields.index("bursts") :]))
-    if alike not in _CLEAN:
-        found = run_round(mutant, None, seed)
+    async def _unmutated(self, mutant: Mutant, seed: int) -> Round:
+        """Without the mutation. Mutants that need the same faults, for as long, share a round that was clean."""
+        alike = str((seed, *mutant[mutant._fields.index("bursts") :]))
+        if alike not in self._clean:
+            self._clean[alike] = asyncio.create_task(self._round(mutant, None, seed))
+        found = await asyncio.shield(self._clean[alike])
         if found.found or found.void:
-            return found
-        _CLEAN[alike] = found
-    return _CLEAN[alike]
+            self._clean.pop(alike, None)
+        return found
+
+    async def _round(self, mutant: Mutant, source: Path | None, seed: int) -> Round:
+        """In a process of its own: a round has the signals of its process, and all its memory."""
+        given = [mutant.name, str(seed), *([] if source is None else [str(source)])]
+        async with self._rounds:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "chaos.round", *given),
+                cwd=ROOT,
+                stdin=asyncio.subprocess.PIPE,  # its end tells the process that we are gone
+                stdout=asyncio.subprocess.PIPE,
+            )
+            try:
+                # Not `communicate`, which would close its input.
+                said = await process.stdout.read() if process.stdout is not None else b""
+                await process.wait()
+            finally:
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                await process.wait()
+        if process.returncode:
+            void = f"did not run: its process ended with status {process.returncode}"
+            return Round(seed=seed, seconds=0.0, void=void)
+        return msgspec.json.decode(said.splitlines()[-1], type=Round)
 
 
-_CLEAN: Final[dict[str, Round]] = {}
+def _told(each: Round) -> str:
+    spent = f"{each.seconds:.0f} s, {each.processor:.0f} s of processor{', broken off' if each.early else ''}"
+    return f"seed {each.seed}, {spent}: {each.told}; {each.first}".rstrip("; ")
 
 
 def _ensure_used(source: Path) -> None:
@@ -206,22 +163,30 @@ def publish(folder: Path, trials: list[Trial]) -> None:
     (folder / "mutants.md").write_text(page(trials, found["commit"]))
 
 
-def known_and_new(given: argparse.Namespace) -> Iterator[Trial]:
+async def tried(given: argparse.Namespace) -> list[Trial]:
     """In order. With `kept`, whoever was caught by the same code before is not tried again."""
+    task = asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if task is not None:
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    chosen = [mutant for mutant in MUTANTS if not given.only or mutant.name in given.only]
+    campaign = Campaign(given.processes, given.limit)
     with Kept(FOLDER, Trial) as kept:
         before = kept.before if given.kept else []
-        caught = {each.name: each for each in before if each.caught and each.rounds[0].seed == given.seed}
-        for mutant in MUTANTS:
-            if given.only and mutant.name not in given.only:
-                continue
-            if mutant.name in caught:
+        done = {each.name: each for each in before if each.caught and each.rounds[0].seed == given.seed}
+
+        async def attempt(mutant: Mutant) -> None:
+            done[mutant.name] = await campaign.attempt(mutant, given.seed)
+            kept.add(done[mutant.name])
+
+        for mutant in chosen:
+            if mutant.name in done:
                 say(f"{mutant.name}: was caught before")
-                yield caught[mutant.name]
-                continue
-            say(f"{mutant.name}: {mutant.what}")
-            trial = try_mutant(mutant, given.seed, given.limit)
-            kept.add(trial)
-            yield trial
+        async with asyncio.TaskGroup() as group:
+            for mutant in chosen:
+                if mutant.name not in done:
+                    group.create_task(attempt(mutant))
+    return [done[mutant.name] for mutant in chosen]
 
 
 def main() -> None:
@@ -229,11 +194,12 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=[mutant.name for mutant in MUTANTS])
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each mutant")
+    parser.add_argument("--processes", type=int, default=1, help="rounds at a time: each uses about one processor")
     parser.add_argument("--kept", action="store_true", help="go on with what was done before with the same code")
     parser.add_argument("--report", type=Path, help="folder for the report; else docs/proof/mutants-COMMIT")
     given = parser.parse_args()
     try:
-        trials = [*known_and_new(given)]
+        trials = asyncio.run(tried(given))
     except asyncio.CancelledError:
         say("mutants: stopped before their end")
         sys.exit(130)

@@ -212,8 +212,8 @@ _JITTER_UNBOUNDED = Mutant(
     (
         Edit(
             "store/sql/fire.sql",
-            "                                                   t.following - interval '1 millisecond')",
-            "                                                   'infinity')",
+            "THEN place_in(t.at, s.phase, t.following) ELSE",
+            "THEN place_in(t.at, s.phase, NULL) ELSE",
         ),
     ),
     _SCHEDULERS,

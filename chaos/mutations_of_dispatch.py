@@ -114,6 +114,13 @@ _SNOOZE_SPENDS = Mutant(
     [burst((0.0, "kill", "worker-0"))],
     25.0,
 )
+_RETRIES_IGNORED = Mutant(
+    "retries-ignored",
+    "whatever fails once is a dead letter, however many retries it has",
+    (Edit("domain/verdict.py", "max_retries=spec.max_retries,", "max_retries=0,"),),
+    [burst((0.0, "kill", "worker-0"))],
+    25.0,
+)
 _HAND_BACK_KEEPS_FENCE = Mutant(
     "hand-back-keeps-fence",
     "a run that is handed back, snoozed or tried again keeps the fence that it had: the claim that it came from covers it"
@@ -170,6 +177,7 @@ OF_DISPATCH: Final = (
     _PAUSE_IGNORED,
     _CUT_OFF_IGNORED,
     _SNOOZE_SPENDS,
+    _RETRIES_IGNORED,
     _HAND_BACK_KEEPS_FENCE,
     _REPLY_FORGOTTEN,
     _LEAF_BY_CLOCK,

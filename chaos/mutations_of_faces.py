@@ -41,6 +41,26 @@ _ROLE_IGNORED = Mutant(
     _STRIKES,
     _SECONDS,
 )
+_ROLE_GIVEN = Mutant(
+    "role-given",
+    "who makes a key gives it any role, as long as it has the scopes itself",
+    (Edit("domain/access.py", "if new.role.is_above(authority.role):", "if False:"),),
+    _STRIKES,
+    _SECONDS,
+)
+_TENANT_UNSCOPED = Mutant(
+    "tenant-unscoped",
+    "whoever may look after keys looks after those of every tenant",
+    (
+        Edit(
+            "domain/access.py",
+            "return self.role is Role.OPERATOR or self.tenant == tenant",
+            "return True",
+        ),
+    ),
+    _STRIKES,
+    _SECONDS,
+)
 _VERSION_IGNORED = Mutant(
     "version-ignored",
     "a change is made whatever version it was meant for",
@@ -169,6 +189,8 @@ OF_FACES: Final = (
     _KEY_BELIEVED,
     _EXPIRY_FORGOTTEN,
     _ROLE_IGNORED,
+    _ROLE_GIVEN,
+    _TENANT_UNSCOPED,
     _VERSION_IGNORED,
     _VERSION_ASKED_ONCE,
     _CHANGE_UNTOLD,

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from chaos.deeds import Deeds
+from chaos.poison import Poisoner
 from chaos.records import Fault
 from chaos.topology import ALONE, REMOTE, Topology
 
@@ -26,10 +27,14 @@ ALONE_IN: Final = {2: ("misfire", "schedulers"), 5: ("rollingRestart", "all")}
 meanwhile is rightly found later, and how quickly workers are found is one of the numbers that we publish."""
 KINDS: Final = (
     "kill", "stop", "stopSupervisor", "postgresKill", "postgresStop", "delay", "stall", "reset", "halfOpen",
-    "cutBeforeCommit", "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart",
+    "cutBeforeCommit", "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart", "poison",
 )  # fmt: skip
 
 
+POISONED: Final = TURN - 1
+"""The burst of a turn in which a run kills one worker after the other. It takes longer than a burst, so it is the last;
+and it begins when the others have been struck, so that what they lost is not taken over by somebody who falls next."""
+POISON_AFTER: Final = 12.0
 REMOTE_KINDS: Final = ("kill", "stop", "partition", "reset", "stall", "delay", "halfOpen")
 """What happens to the worker behind the gateway: one of them in every burst, besides what the deck deals."""
 
@@ -62,7 +67,7 @@ def deck(chance: random.Random) -> list[Strike]:
     cards = [
         *each("kill", "stop", "cutBeforeCommit", "cutAfterCommit", "reset"),
         *(chance.choice(each(kind)) for kind in ("delay", "stall", "clockJump")),
-        Strike("delay", one_of("worker", 3)),
+        Strike("partition", chance.choice(("scheduler-0", "api-0"))),
         Strike("halfOpen", one_of("worker", 3)),
         Strike("stop", one_of("worker", 3)),
         Strike("stall", one_of("worker", 3)),
@@ -104,6 +109,8 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
         if len(burst.strikes) > 1:
             kind = REMOTE_KINDS[(turn + number) % len(REMOTE_KINDS)]
             burst.strikes.append((round(apart.uniform(0.0, 9.0), 2), Strike(kind, REMOTE)))
+        if number % TURN == POISONED:
+            burst.strikes.append((POISON_AFTER, Strike("poison", "workers")))
     return bursts
 
 
@@ -116,12 +123,13 @@ class Nemesis:
         *,
         only: list[Strike] | None = None,
         bursts: list[Burst] | None = None,
+        poisoner: Poisoner | None = None,
     ) -> None:
         self.bursts = plan(seed, seconds, only=only) if bursts is None else bursts
         self.faults: list[Fault] = []
         self._file: Path = topology.folder / "faults.jsonl"
         self._file.touch()
-        self._deeds = Deeds(topology, random.Random(f"deeds/{seed}"), self._log)  # noqa: S311 - guards nothing
+        self._deeds = Deeds(topology, random.Random(f"deeds/{seed}"), self._log, poisoner)  # noqa: S311 - guards nothing
         self._lacking = topology.lacking
 
     async def run(self, until: float) -> None:

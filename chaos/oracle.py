@@ -21,7 +21,7 @@ _DURATION: Final = re.compile(
 )
 _UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _REPLACES: Final = {"cronExpression": ("every",), "every": ("cronExpression", "timezone", "dst")}
-_TAKES_ALONG: Final = {"cronExpression": ("timezone", "dst"), "every": ("timezone",)}
+_TAKES_ALONG: Final = {"cronExpression": ("timezone", "dst"), "every": ("timezone", "dst")}
 
 Body = tuple[tuple[str, bytes], ...]
 """A job as its owner wrote it: field names and their JSON, sorted; can be compared and be a key."""

@@ -6,7 +6,6 @@ by the clock of the machine that runs the harness, which no fault touches.
 
 import hashlib
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,6 +28,8 @@ PACE: Final = {"perSecond": 2.0, "burst": 5}
 """How fast its slow key may call."""
 WHISPER: Final = "whisper."
 """Stands in its payloads, and nowhere else."""
+POISON: Final = "poison"
+"""The handler that kills its own process."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 QUEUES: Final = frozenset({"queue", "queueOne", "cancelPrevious"})
@@ -128,7 +129,7 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     kind: str
     """kill, stop (SIGSTOP..SIGCONT), stopSupervisor, postgresKill, postgresStop, delay, stall, reset, halfOpen,
-    cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition, rollingRestart."""
+    cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition, rollingRestart, poison (by a run)."""
     target: str
     """api-0, scheduler-1, worker-2, postgres, proxy-1, …"""
     began: float
@@ -196,28 +197,16 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Runs whose turn had come and that only the sweeper called, by the schedulers' own word."""
 
 
-def waits_for_others(evidence: Evidence) -> Callable[[Effect], bool]:
-    """Whether a run may have to wait for other runs, and not only for its time: then it is not late."""
-    crowds = evidence.settings.get("crowds", {})
-    rows = (row for rows_ in evidence.dump.jobs.values() for row in rows_)
-    jobs = {row["jobId"] for row in rows if row.get("concurrency") or row.get("overlap") in QUEUES}
-
-    def waits(start: Effect) -> bool:
-        return start.concurrency_key is not None or start.tenant in crowds or start.job in jobs
-
-    return waits
-
-
 def digest(payload: Any) -> str:
     """What `Effect.payload` holds: the same for equal JSON values, however they were spelled on their way."""
     return hashlib.blake2b(msgspec.json.encode(payload, order="sorted"), digest_size=8).hexdigest()
 
 
-def read_lines(path: Path, kind: type[Record]) -> list[Record]:
-    """All whole lines; a last line cut short by a crash is left out."""
-    decoder = msgspec.json.Decoder(kind)
+def read_lines(path: Path, kind: type[Record], about: str = "") -> list[Record]:
+    """All whole lines that name what they are to be about; a last line cut short by a crash is left out."""
+    decoder, named = msgspec.json.Decoder(kind), about.encode()
     content = path.read_bytes()
-    return [decoder.decode(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
+    return [decoder.decode(line) for line in content[: content.rfind(b"\n") + 1].splitlines() if named in line]
 
 
 def load(folder: Path) -> Evidence:

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from chaos import figures, published
+from chaos.check import Case
+from chaos.check.waits import first_starts
 from chaos.records import Evidence
 from chaos.run import Done
 from chaos.svg import lateness_over_time
@@ -30,8 +32,10 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict
         "faults": dict(sorted(Counter(fault.kind for fault in evidence.faults).items())),
         "notPossibleHere": dict(done.lacking),
         "neverHappened": done.unused,
-        "lateness": figures.split_lateness(evidence),
-        "recovery": figures.recovery(evidence),
+        "lateness": verdict.measures["L1"],
+        "recovery": verdict.measures["L2"]["promised"],
+        "missedTargets": verdict.missed,
+        "unjudged": f"{verdict.unjudged} of {verdict.jobs} jobs",
         "zombies": {
             "handlers that ended after others had begun their run": verdict.rare["zombie rejections"],
             "writes that reached the database after others had taken over": verdict.rare["late writes"],
@@ -46,12 +50,13 @@ def write(folder: Path, found: dict[str, Any], evidence: Evidence, verdict: Verd
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     picture = lateness_over_time(
-        figures.lateness(evidence),
+        [(at, late) for at, late, _ in first_starts(Case(evidence))],
         figures.windows(evidence.faults),
         title=f"Lateness of {found['acknowledged']:,} acknowledged runs, seed {evidence.seed}",
     )
     (folder / "lateness.svg").write_text(picture)
-    (folder / "report.md").write_text(page(found) + "\n" + verdict.to_markdown().replace("# Verdict", "## Verdict", 1))
+    judged = verdict.to_markdown(found["commit"]).replace("# Verdict", "## Verdict", 1)
+    (folder / "report.md").write_text(page(found) + "\n" + judged)
 
 
 def page(found: dict[str, Any]) -> str:
@@ -62,6 +67,12 @@ def page(found: dict[str, Any]) -> str:
         f" {sum(found['faults'].values())} faults: **{found['verdict']['violations']} violations**."
         + ("" if found["cameToRest"] else " The system did not come to rest."),
         "",
+        "Every target of quality was met." if not found["missedTargets"] else "Targets of quality that were missed:",
+        *(f"- {each}" for each in found["missedTargets"]),
+        "",
+        f"Too many unanswered calls to judge their instants: {found['unjudged']}.",
+        "What the checks and measures mean: [reading a chaos report](../../guides/chaos.md).",
+        "",
         "![Lateness over time, times under fault shaded](lateness.svg)",
         "",
         *_table("What was tried", ("", ""), {name: found[name] for name in (*TRIED, "seed")}),
@@ -70,6 +81,8 @@ def page(found: dict[str, Any]) -> str:
         *_table("What clients saw", ("outcome", "calls"), found["operations"]),
         *_table("Faults", ("kind", "times"), found["faults"]),
         "## Lateness in seconds",
+        "",
+        "Quiet: no fault is on, and none has ended within a lease and ten seconds.",
         "",
         "| | p50 | p95 | p99 | p99.9 | max |",
         "|---|---|---|---|---|---|",

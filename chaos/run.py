@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,16 +13,20 @@ from chaos.chores import USUAL, Odd
 from chaos.client import Api, Held
 from chaos.driver import Driver
 from chaos.editors import Applicants, Locksmith, Rivals
+from chaos.glance import Caught, glance
 from chaos.inside import Insider, Weigher
 from chaos.keys import Hasty, Keymaster
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.plan import SLOWEST
+from chaos.poison import Poisoner
 from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
-from chaos.topology import NODES, REMOTE, Topology
+from chaos.topology import NODES, REMOTE, TENANTS, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
 
 PROGRESS: Final = 10.0
+LOOK_EVERY: Final = 5.0
+"""Seconds between two glances at the records of a run that ends at its first violation."""
 CALM: Final = 10.0
 """Seconds between healing and winding down, in which schedules go on undisturbed."""
 PATIENCE: Final = 180.0
@@ -48,6 +52,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     slowest: float = SLOWEST
     odd: Odd = USUAL
     patience: float = PATIENCE
+    impatient: bool = False
+    """End with Caught at the first violation that nothing to come could take back."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -67,11 +73,36 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         (folder / "run.json").write_bytes(msgspec.json.encode(head))
         api = Api(topology.urls, topology.keys, folder / "operations.jsonl")
         try:
-            return await _under_load(options, topology, api, say)
+            work = _under_load(options, topology, api, say)
+            return await (_unless_caught(work, folder) if options.impatient else work)
         finally:
             await api.close()
+    except Caught:
+        topology.kill()
+        raise
     finally:
         await topology.stop()
+
+
+async def _unless_caught(work: Coroutine[Any, Any, Done], folder: Path) -> Done:
+    """What comes of the work; it is broken off as soon as the records say that something is violated for good."""
+
+    async def look() -> Caught:
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if found := await asyncio.to_thread(glance, folder):
+                return Caught(found)
+
+    working, looking = asyncio.ensure_future(work), asyncio.ensure_future(look())
+    try:
+        await asyncio.wait((working, looking), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise looking.result()
+        return working.result()
+    finally:
+        for each in (working, looking):
+            each.cancel()
+        await asyncio.gather(working, looking, return_exceptions=True)
 
 
 def _settings(options: Options, topology: Topology) -> dict[str, Any]:
@@ -109,7 +140,10 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
         command=topology.command,
         more=more,
     )
-    nemesis = Nemesis(topology, options.seed, options.seconds, only=options.only, bursts=options.bursts)
+    poisoner = Poisoner(driver, options.seed, TENANTS[0], topology.folder / "ledger.jsonl")
+    nemesis = Nemesis(
+        topology, options.seed, options.seconds, only=options.only, bursts=options.bursts, poisoner=poisoner
+    )
     began = time.time()
     until = began + options.seconds
 

@@ -2,11 +2,9 @@
 
 import asyncio
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -23,6 +21,7 @@ from chaos.node import Node
 from chaos.patience import until
 from chaos.proxy import Mode, Proxies
 from chaos.records import CROWD, CROWDED, MOST_JOBS, RATIONED
+from chaos.site import Site, free_ports
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
@@ -32,7 +31,8 @@ CLIENT: Final = "client"
 """The wire to the database of those who hand in runs inside their own transactions."""
 TENANTS: Final = ("acme", "globex", CROWDED, RATIONED)
 ALONE: Final = "worker-2"
-"""The node that lives in a network of its own, where there can be one."""
+APART: Final = (ALONE, "scheduler-0", "scheduler-1", "api-0")
+"""The nodes that live in networks of their own, where there can be any."""
 REMOTE: Final = "worker-3"
 """The worker that has no database, and comes through the gateway of an API."""
 GATEWAY: Final = "api-1"
@@ -41,7 +41,6 @@ READY: Final = 120.0
 """Seconds within which a process that was started must answer: on a busy machine seven at once take half a minute."""
 TAIL: Final = 15
 """Lines of its log that are shown of a process that does not come up."""
-_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DATABASE: Final = {"shared_buffers": "256MB", "max_wal_size": "1GB", "min_wal_size": "160MB"}
 
 
@@ -57,6 +56,7 @@ class Topology:
         """`source`: where the processes under test find Foliot, if not where the harness does."""
         self.folder = folder
         """Where the records go; what is only needed while it runs lies in `_home`."""
+        self._site = Site()
         self._home = Path(tempfile.mkdtemp(prefix="foliot-chaos-home-"))
         self._home.chmod(0o755)  # the database may run under another account
         (folder / "logs").mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class Topology:
         self.nodes: dict[str, Node] = {}
         self.keys: dict[str, str] = {}
         self.disk = self._try("diskFull", lambda: Disk(self._home / "disk.img", self._home / "postgres"))
-        self.network = self._try("partition by network namespace", Network)
+        self.networks: dict[str, Network] = self._try("partition by network namespace", self._networks) or {}
         self.clocks = self._try("clockJump", lambda: Clocks(self._home))
         self.barracks = self._try("commands", lambda: Barracks(self._home, self._home / "ledger.sock"))
         self.server = PostgresServer(self._home, settings=_DATABASE, log=say)
@@ -81,7 +81,7 @@ class Topology:
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
         places = (*NODES, CLIENT, "ledger", "http-0", "http-1")
-        self._ports = dict(zip(places, free_ports(len(places)), strict=True))
+        self._ports = dict(zip(places, free_ports(len(places), self._site.ports), strict=True))
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
         try:
@@ -90,9 +90,30 @@ class Topology:
             self.lacking[what] = str(error)
             return None
 
+    def _networks(self) -> dict[str, Network]:
+        made: dict[str, Network] = {}
+        try:
+            for place, name in enumerate(APART):
+                made[name] = Network(self._site.number, place)
+        except BaseException:
+            for each in made.values():
+                each.close()
+            raise
+        return made
+
     @property
     def urls(self) -> list[str]:
-        return [f"http://127.0.0.1:{self._ports[name]}" for name in ("http-0", "http-1")]
+        return [f"http://{self._host(number)}:{self._ports[f'http-{number}']}" for number in (0, 1)]
+
+    def _host(self, number: int) -> str:
+        """Where that API listens."""
+        network = self.networks.get(f"api-{number}")
+        return "127.0.0.1" if network is None else network.own
+
+    @property
+    def mark(self) -> str:
+        """Stands in the environment of every process under test here, and of nobody else."""
+        return f"CHAOS_LEDGER={self._home / 'ledger.sock'}"
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -102,7 +123,7 @@ class Topology:
     @property
     def ledger_url(self) -> str:
         """Where handlers call it: an address that all nodes reach."""
-        return f"http://{self.network.ledger if self.network else '127.0.0.1'}:{self._ports['ledger']}"
+        return f"http://{self.networks[ALONE].ledger if self.networks else '127.0.0.1'}:{self._ports['ledger']}"
 
     async def start(self) -> None:
         """Return when every API answers."""
@@ -118,7 +139,8 @@ class Topology:
         await self.watch.open_books()
         wires = map(self._place, (*NODES, CLIENT))
         await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)
-        addresses = ["--address=127.0.0.1", *([f"--address={self.network.ledger}"] if self.network else [])]
+        addresses = ["--address=127.0.0.1"]
+        addresses += [f"--address={self.networks[ALONE].ledger}"] if self.networks else []
         where = [str(self.folder), str(self._home / "ledger.sock"), str(self._ports["ledger"])]
         await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
         await self._until_there("proxy.sock", "ledger.sock")
@@ -139,7 +161,7 @@ class Topology:
     async def ready(self) -> None:
         """Wait until every API answers that it is ready; TimeoutError, with its last words, if one never does."""
         for number in (0, 1):
-            if not await until(partial(answers, self._ports[f"http-{number}"]), READY, 0.1):
+            if not await until(partial(answers, self._host(number), self._ports[f"http-{number}"]), READY, 0.1):
                 raise TimeoutError(
                     f"api-{number} was not ready within {READY:.0f} s\n{self._last_words(f'api-{number}')}"
                 )
@@ -148,6 +170,12 @@ class Topology:
         path = self.folder / "logs" / f"{name}.log"
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         return "\n".join([f"the end of {path}:", *(f"  {line}" for line in lines[-TAIL:] or ["nothing"])])
+
+    def kill(self) -> None:
+        """End all nodes at once: nobody wants to know what they would still have done."""
+        self._stop.set()
+        for node in self.nodes.values():
+            node.signal(signal.SIGKILL)
 
     async def stop(self) -> None:
         """End everything that was started here, in any case."""
@@ -165,11 +193,12 @@ class Topology:
             shutil.copy(self._home / "postgres.log", self.folder / "logs")
         if self.barracks:
             self.barracks.clear()
-        for ground in (self.network, self.disk):
+        for ground in (*self.networks.values(), self.disk):
             if ground is not None:
                 ground.close()
         shutil.rmtree((self._home / "postgres").resolve(), ignore_errors=True)
         shutil.rmtree(self._home, ignore_errors=True)
+        self._site.close()
 
     def workers(self, since: float, *nodes: str) -> list[str]:
         """All names of the worker processes that lived in these nodes since then: boot ids, and Foliot's own."""
@@ -182,6 +211,11 @@ class Topology:
                 found += [ids[boot.pid] for boot in node.boots if boot.name in boots and boot.pid in ids]
         return found
 
+    def names_of(self, boot: str) -> list[str]:
+        """Its boot id, and Foliot's own name of the worker that it was."""
+        pids = [each.pid for each in self.nodes[boot.partition(".")[0]].boots if each.name == boot]
+        return [boot, *(self.watch.worker_ids[pid] for pid in pids if pid in self.watch.worker_ids)]
+
     def _node(self, name: str) -> Node:
         kind, _, number = name.partition("-")
         command = [sys.executable, "-m", "foliot", kind, *(["chaos.app:worker"] if kind == "worker" else [])]
@@ -189,6 +223,7 @@ class Topology:
             "FOLIOT_HOME": str(self._home / "nowhere"),
             **(self._through_gateway() if name == REMOTE else self._at_database(name)),
             "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
+            "FOLIOT_HOST": self._host(int(number)) if kind == "api" else "127.0.0.1",
             "FOLIOT_SUPERVISED": "1",
             "FOLIOT_HTTP_ALLOW": "*",
             "CHAOS_LEDGER": str(self._home / "ledger.sock"),
@@ -198,8 +233,8 @@ class Topology:
             environment |= self.clocks.environment(name)
         if self.barracks and kind == "worker":
             environment |= self.barracks.environment()
-        if self.network and name == ALONE:
-            command = self.network.inside(command)
+        if name in self.networks:
+            command = self.networks[name].inside(command)
         return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)
 
     def _at_database(self, name: str) -> dict[str, str]:
@@ -210,7 +245,7 @@ class Topology:
         return {"FOLIOT_URL": url, "FOLIOT_KEY": self.keys[TENANTS[0]], "CHAOS_REMOTE": "1"}
 
     def _address(self, name: str) -> str:
-        return self.network.database if self.network and name == ALONE else "127.0.0.1"
+        return self.networks[name].database if name in self.networks else "127.0.0.1"
 
     def _place(self, name: str) -> str:
         gateway = f">127.0.0.1:{self._ports[GATEWAY.replace('api', 'http')]}" if name == REMOTE else ""
@@ -284,8 +319,8 @@ class Topology:
         self.hold_database.clear()
         if self.disk:
             self.disk.free()
-        if self.network:
-            self.network.heal()
+        for network in self.networks.values():
+            network.heal()
         for name, node in self.nodes.items():
             await self.proxies.set(name, Mode.PASS)
             if self.clocks:
@@ -295,32 +330,11 @@ class Topology:
         await until(lambda: self.server.pid is not None, 60)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; all are held until all are found.
-
-    Below those that the system gives to outgoing connections: one of them would keep a process that was killed from
-    coming back to its port.
-    """
-    lowest = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 32_768
-    candidates = random.SystemRandom().sample(range(max(1_024, lowest - 20_000), lowest), 50 * count)
-    held: list[socket.socket] = []
-    try:
-        for port in candidates:
-            with suppress(OSError):
-                held.append(socket.create_server(("127.0.0.1", port)))
-            if len(held) == count:
-                break
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
-
-
-async def answers(port: int) -> bool:
+async def answers(host: str, port: int) -> bool:
     """Whether the API there says that it is ready."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await asyncio.open_connection(host, port)
             writer.write(b"GET /ready HTTP/1.0\r\n\r\n")
             line = await reader.readline()
             writer.close()

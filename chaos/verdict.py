@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import msgspec
 
-from chaos.check import SAFETY, Case, Finding, safety_findings
+from chaos.check import SAFETY, Case, Finding, not_in_play, safety_findings
 from chaos.check.quality import measures
 from chaos.check.rare import rare_paths
 from chaos.check.targets import missed_targets
-from chaos.figures import recovery
+from chaos.check.titles import TITLES
 from chaos.records import Evidence
 from chaos.slice import story
 
-STORIES: Final = 5
+STORIES: Final = 20
 """Findings of each check that are told with their events; the rest are counted and named."""
 NAMED: Final = 200
 
@@ -22,6 +22,10 @@ NAMED: Final = 200
 class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
     finding: Finding
     events: list[str] = []
+
+    def title(self) -> str:
+        about = " ".join(name for name in (self.finding.run, self.finding.job) if name)
+        return f"{self.finding.check} {self.finding.rule}: {about} {self.finding.message}"
 
 
 class Verdict(msgspec.Struct, kw_only=True):
@@ -39,40 +43,50 @@ class Verdict(msgspec.Struct, kw_only=True):
     runs: int
     effects: int
     faults: int
+    jobs: int
     unjudged: int
     """Jobs with too many unanswered calls to say anything about their instants."""
+    idle: list[str] = []
+    """Checks that had nothing to look at."""
+
+    @property
+    def missed(self) -> list[str]:
+        """Targets of quality that were not met, in words."""
+        return [f"{each.finding.check} {each.finding.message}" for each in self.findings if not each.finding.violation]
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)
 
-    def to_markdown(self) -> str:
-        return "\n".join([*self._head(), *self._tables(), *self._stories()]) + "\n"
+    def to_markdown(self, commit: str = "") -> str:
+        return "\n".join([*self._head(), *self._tables(), *self.stories(commit)]) + "\n"
 
-    def _head(self) -> list[str]:
-        return [
-            f"# Verdict: {self.violations} violations, seed {self.seed}",
-            "",
-            f"{self.acknowledged:,} acknowledged, {self.runs:,} runs, {self.effects:,} effects, {self.faults} faults.",
-        ]
-
-    def _tables(self) -> list[str]:
-        lines = ["", "| check | findings |", "|---|---|"]
-        lines += [f"| {check} | {count} |" for check, count in self.counts.items()]
-        lines += ["", "| rare path | times |", "|---|---|"]
-        lines += [f"| {path} | {count} |" for path, count in self.rare.items()]
-        lines += ["", "| measure | |", "|---|---|"]
-        lines += [f"| {name} | `{msgspec.json.encode(value).decode()}` |" for name, value in self.measures.items()]
-        return lines
-
-    def _stories(self) -> list[str]:
+    def stories(self, commit: str = "") -> list[str]:
+        """Each finding with its events, and what it takes to see it again."""
+        whence = f"seed {self.seed}, commit {commit}" if commit else f"seed {self.seed}"
         lines: list[str] = []
         for told in self.findings:
-            finding = told.finding
-            about = " ".join(name for name in (finding.run, finding.job) if name)
-            lines += ["", f"## {finding.check} {finding.rule}: {about} {finding.message}"]
+            lines += ["", f"## {told.title()}"]
             if told.events:
-                lines += ["", f"seed {self.seed}", "```", *told.events, "```"]
+                lines += ["", whence, "```", *told.events, "```"]
         return lines
+
+    def _head(self) -> list[str]:
+        counted = f"{self.acknowledged:,} acknowledged, {self.runs:,} runs, {self.effects:,} effects"
+        unsure = f"{self.faults} faults; the instants of {self.unjudged} of {self.jobs} jobs could not be judged."
+        return [f"# Verdict: {self.violations} violations, seed {self.seed}", "", f"{counted}, {unsure}"]
+
+    def _tables(self) -> list[str]:
+        lines = ["", "| check | | findings |", "|---|---|---|"]
+        lines += [f"| {name} | {TITLES[name]} | {self._found(name)} |" for name in self.counts]
+        lines += ["", "| rare path | times |", "|---|---|"]
+        lines += [f"| {path} | {count} |" for path, count in self.rare.items()]
+        lines += ["", "| measure | | |", "|---|---|---|"]
+        for name, value in self.measures.items():
+            lines.append(f"| {name} | {TITLES[name]} | `{msgspec.json.encode(value).decode()}` |")
+        return lines
+
+    def _found(self, name: str) -> str:
+        return "not in play" if name in self.idle else str(self.counts[name])
 
 
 def check(evidence: Evidence) -> Verdict:
@@ -89,7 +103,7 @@ def check(evidence: Evidence) -> Verdict:
 def _check(evidence: Evidence) -> Verdict:
     case = Case(evidence)
     measured = measures(case)
-    findings = [*safety_findings(case), *missed_targets(measured, recovery(evidence))]
+    findings = [*safety_findings(case), *missed_targets(measured)]
     return Verdict(
         seed=evidence.seed,
         violations=sum(each.violation for each in findings),
@@ -102,7 +116,9 @@ def _check(evidence: Evidence) -> Verdict:
         runs=len(case.runs),
         effects=len(evidence.effects),
         faults=len(evidence.faults),
+        jobs=len(case.jobs),
         unjudged=sum(not job.timeline.judged for job in case.jobs.values()),
+        idle=not_in_play(case),
     )
 
 

@@ -64,7 +64,7 @@ class World:
         """`sealed`: what tenants write is encrypted, for those that have it switched on."""
         self.database = database
         self.vault = Vault(database, MASTER)
-        vault = self.vault if sealed else NO_VAULT
+        vault = self.vault_in_use = self.vault if sealed else NO_VAULT
         self.tenant = tenant
         self.key = key
         self.began = datetime.now(UTC)

@@ -70,7 +70,7 @@ class Run:
         if peer.name == "floor":
             repeat = FloorRepeat(home, store, self._plan, self._results.load(peer)["repeats"])
         else:
-            repeat = Repeat(home, store, self._plan, number)
+            repeat = Repeat(home, store, self._plan)
         try:
             async with asyncio.timeout(self._left()):
                 numbers = await repeat.run()

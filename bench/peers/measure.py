@@ -21,8 +21,11 @@ WARM: Final = 200
 READY: Final = 60.0
 SPARE: Final = 8.0
 """Seconds between the last schedule stored and the instant it is due, in which the scheduler starts."""
-PROBE: Final = 200
-"""Schedules stored first, to be due another day: they tell how long the others will take."""
+PROBE: Final = 1_000
+"""Schedules stored first, to be due another day: they tell how long the others will take.
+
+So many that connecting is the smaller part of it: else the others would be due minutes after they are stored.
+"""
 DAY: Final = 86_400
 LONGEST_LOAD: Final = 180.0
 Numbers = dict[str, Any]
@@ -31,12 +34,11 @@ Numbers = dict[str, Any]
 class Repeat:
     """Measures one peer once."""
 
-    def __init__(self, home: Home, store: Store, plan: Plan, number: int) -> None:
+    def __init__(self, home: Home, store: Store, plan: Plan) -> None:
         self._home = home
         self._peer = home.peer
         self._store = store
         self._plan = plan
-        self._number = number
         self._has_log = home.peer.store == "postgres"
 
     async def run(self) -> Numbers:
@@ -47,7 +49,7 @@ class Repeat:
             if self._has_log:
                 cells["held"] = partial(self._sustain, held=True)
         if self._peer.schedules:
-            cells |= {f"due{count}": partial(self._due, count) for count in self._plan.schedules(self._number)}
+            cells |= {f"due{count}": partial(self._due, count) for count in self._plan.schedules}
         for name, cell in cells.items():
             try:
                 numbers |= await cell()

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
+
+SCHEDULES: Final = (1_000, 10_000, 100_000)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Plan:
         """After so long a drain ends, and what was done until then counts."""
         return max(20.0, self.seconds * 3)
 
-    def schedules(self, repeat: int) -> tuple[int, ...]:
-        """How many are due at once. The largest takes minutes to load into some peers: it is measured once."""
-        counts = (1_000, 10_000, 100_000) if repeat == 0 else (1_000, 10_000)
-        return tuple(count for count in counts if count <= max(self.runs, 1_000))
+    @property
+    def schedules(self) -> tuple[int, ...]:
+        """How many are due at once, in the cells of a repeat."""
+        return tuple(count for count in SCHEDULES if count <= max(self.runs, 1_000))

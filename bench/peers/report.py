@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from bench.peers.plan import SCHEDULES
 from bench.peers.plot import plot
 from bench.peers.results import Record, errors, schedule_summary, summary
 
@@ -28,7 +29,6 @@ RATIO: Final = (
     "Foliot's median by that of the peer: of rates above 1 is faster, of start latency and WAL below 1 is less."
     " In brackets the least and the most that any two repeats would have given; far apart, it says little."
 )
-SCHEDULES: Final = (1_000, 10_000, 100_000)
 NONE: Final = "-"
 METHOD: Final = """\
 - A run does nothing and carries about 100 bytes of JSON. One producer process; the workers as each row's settings say. Clients, workers and server share the processors.
@@ -37,7 +37,7 @@ METHOD: Final = """\
 - Sustained: one producer beside the workers, holding back above a backlog (20,000 unless the settings say otherwise); handler starts within the window. Held: the same beside a transaction that was opened before and never ends, so that vacuum may remove nothing.
 - The raw floor counts settled runs, and has no handlers: no latency. Its enqueue may use several connections.
 - WAL is that of the whole server over enqueue and drain, per run. Dead rows are those that the statistics show when the workers have stopped.
-- Schedules: all due at one instant; lateness from that instant to the handler's first line. The largest count is measured once.
+- Schedules: all due at one instant; lateness from that instant to the handler's first line.
 - Every cell has a fresh database (or an emptied Redis). Repeats go round all peers, so that a noisy hour hits them all.
 - Durability differs: PostgreSQL rows lose nothing that was accepted, Redis rows can lose about a second. Compare within a group first.\
 """  # noqa: E501 - a line of Markdown is a paragraph

@@ -40,14 +40,15 @@ from chaos.check.letters import letters_broken
 from chaos.check.newest import outlived_by_newer
 from chaos.check.occurrences import Occurrences, all_occurrences, check_occurrences
 from chaos.check.outbox import outbox
+from chaos.check.poison import poisoned_wrongly
 from chaos.check.rations import rations_exceeded
+from chaos.check.retries import given_up_early
 from chaos.check.sealed import clear_text
 from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
+from chaos.check.titles import SAFETY
 from chaos.check.versions import lost_updates
 
-__all__ = ["SAFETY", "Case", "Finding", "safety_findings"]
-
-SAFETY = (*(f"S{number}" for number in range(1, 28)), "S31", "S32")
+__all__ = ["SAFETY", "Case", "Finding", "not_in_play", "safety_findings"]
 
 _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     lost_submissions,
@@ -77,8 +78,10 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,
     zombie_write,
     unexplained_duplicate,
+    poisoned_wrongly,
     at_most_once_broken,
     outlived,
+    given_up_early,
     early_start,
     woken_early,
     wrong_tenant,
@@ -93,6 +96,20 @@ _OF_EACH_JOB: tuple[Callable[[Case, Occurrences], Iterator[Finding]], ...] = (
     false_ledger,
     backfilled_wrongly,
 )
+_NEEDS: dict[str, Callable[[Case], object]] = {
+    "S13": lambda case: case.evidence.settings.get("webhooks"),
+    "S17": lambda case: case.evidence.dump.occurrences,
+    "S19": lambda case: case.evidence.dump.booked,
+    "S25": lambda case: case.evidence.dump.audit,
+    "S27": lambda case: case.evidence.dump.sealed,
+    "S31": lambda case: case.evidence.settings.get("commands"),
+}
+"""What some checks look at that not every history has."""
+
+
+def not_in_play(case: Case) -> list[str]:
+    """Checks that had nothing to look at: that they found nothing proves nothing."""
+    return [name for name, needs in _NEEDS.items() if not needs(case)]
 
 
 def safety_findings(case: Case) -> Iterator[Finding]:

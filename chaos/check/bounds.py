@@ -47,7 +47,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     revoked: float = 5.0
     """How long after a key was revoked some process may still believe in it."""
     attempts: str = "all"
-    """`all`: the dump holds every attempt; `some`: runs without any in the dump are not judged by them."""
+    """`all`: the dump holds every attempt; `some`: those of runs that went well at their only start may be lacking."""
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> "Bounds":

@@ -8,10 +8,11 @@ from itertools import pairwise
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.poison import poisonous
+from chaos.check.retries import FAILED, is_at_most_once, most_retries
 from chaos.oracle import seconds
 from chaos.records import SNOOZE, Effect
 
-_FAILED = frozenset({"failed", "timed_out"})
 _GIVEN_UP = frozenset({"failed", "timed_out", "released", "snoozed", "cancelled"})
 """Endings on record after which another attempt needs no further reason."""
 
@@ -50,10 +51,10 @@ def zombie_write(case: Case, run: Run) -> Iterator[Finding]:
 
 def unexplained_duplicate(case: Case, run: Run) -> Iterator[Finding]:
     """S7: an attempt followed another that had not failed, and no fault had taken its worker."""
-    failures = sum(each["status"] in _FAILED for each in run.attempts)
-    if failures and failures > (1 + (most := _most_retries(case, run))) * (1 + len(case.replays(run))):
+    failures = sum(each["status"] in FAILED for each in run.attempts)
+    if failures and failures > (1 + (most := most_retries(case, run))) * (1 + len(case.replays(run))):
         yield _about(run, "S7", "retries", f"failed {failures} times, and {most} retries were allowed")
-    if len(run.starts) < 2 or _at_most_once(case, run):
+    if len(run.starts) < 2 or is_at_most_once(case, run):
         return
     for before, after in pairwise(run.starts):
         if before.fence == after.fence:
@@ -65,7 +66,7 @@ def unexplained_duplicate(case: Case, run: Run) -> Iterator[Finding]:
 
 def at_most_once_broken(case: Case, run: Run) -> Iterator[Finding]:
     """S8: a run that may begin once at most began again, fault or not."""
-    if len(run.starts) < 2 or not _at_most_once(case, run):
+    if len(run.starts) < 2 or not is_at_most_once(case, run):
         return
     turns = Counter(bisect_right(case.replays(run), start.at + case.bounds.clock) for start in run.starts)
     if (most := max(turns.values())) > 1:  # each replay is a turn of its own
@@ -118,15 +119,6 @@ def _payloads(case: Case, run: Run) -> set[str]:
     return owners | {each.payload for each in job.definitions if each.at == run.instant}
 
 
-def _most_retries(case: Case, run: Run) -> int:
-    return max((int(each.get("maxRetries", 3)) for each in case.bodies_of(run)), default=1000)
-
-
-def _at_most_once(case: Case, run: Run) -> bool:
-    bodies = case.bodies_of(run)
-    return bool(bodies) and all(each.get("delivery") == "atMostOnce" for each in bodies)
-
-
 def _justified(case: Case, run: Run, before: Effect, after: Effect) -> bool:
     """Whether the older claim had been given up by its own worker, or taken from it because of a fault."""
     older, newer = (before, after) if before.fence < after.fence else (after, before)
@@ -136,7 +128,7 @@ def _justified(case: Case, run: Run, before: Effect, after: Effect) -> bool:
         return True
     if row is None and any(end.failed and end.fence == older.fence and end.at <= newer.at for end in run.ends):
         return True
-    return case.faults.held(case.worker_of(older), before.at, after.at)
+    return poisonous(case, run) or case.faults.held(case.worker_of(older), before.at, after.at)
 
 
 def _about(run: Run, check: str, rule: str, message: str, at: float | None = None) -> Finding:

@@ -12,6 +12,7 @@ from chaos.records import Fault
 _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", "cutAfterCommit", "partition"})
 _DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
 _HALTS = frozenset({"kill", "stop"})
+_KILLS = frozenset({"kill", "poison"})
 _NODES = ("api", "scheduler", "worker")
 
 
@@ -25,7 +26,8 @@ def strikes_everybody(fault: Fault) -> bool:
 class FaultBook:
     def __init__(self, faults: Iterable[Fault], bounds: Bounds) -> None:
         self.all = sorted(faults, key=lambda fault: fault.began)
-        self._after = bounds.lease + bounds.slack
+        self.aftermath = bounds.lease + bounds.slack
+        """Seconds after a fault that still belong to it: a lease, and what shows only after it."""
         self._recovery = bounds.recovery + bounds.lateness
         self._schedulers = bounds.schedulers
         self._everybody = [fault for fault in self.all if strikes_everybody(fault)]
@@ -70,6 +72,12 @@ class FaultBook:
         position = bisect_right(begins, at)
         return position > 0 and ends[position - 1] >= at
 
+    def quiet(self, at: float) -> bool:
+        """Whether no fault was on, nor its aftermath: what is measured at such a moment is the product's own."""
+        begins, ends = self._felt
+        position = bisect_right(begins, at)
+        return position == 0 or ends[position - 1] < at
+
     def down(self, start: float, end: float) -> bool:
         """Whether the database was out of reach for everybody at some moment of [start, end]."""
         begins, ends = self._down
@@ -93,20 +101,24 @@ class FaultBook:
         return _merged((fault.began, fault.ended + self._recovery) for fault in self.all)
 
     @cached_property
+    def _felt(self) -> tuple[list[float], list[float]]:
+        return _merged((fault.began, fault.ended + self.aftermath) for fault in self.all)
+
+    @cached_property
     def _down(self) -> tuple[list[float], list[float]]:
         return _merged((fault.began, fault.ended) for fault in self._everybody)
 
     def jumped(self, at: float) -> bool:
         """Whether some clock may have been wrong at this moment."""
-        return any(f.kind == "clockJump" and f.began - 1 <= at <= f.ended + self._after for f in self.all)
+        return any(f.kind == "clockJump" and f.began - 1 <= at <= f.ended + self.aftermath for f in self.all)
 
     def death(self, worker: str, after: float) -> float | None:
         """When this worker was killed next."""
-        mine = (f for f in self._by_worker.get(worker, []) if f.kind == "kill" and f.target.startswith("worker"))
+        mine = (f for f in self._by_worker.get(worker, []) if f.kind in _KILLS and f.target.startswith("worker"))
         return next((f.began for f in mine if f.began >= after), None)
 
     def _any(self, faults: Iterable[Fault], start: float, end: float) -> bool:
-        return any(fault.began <= end and fault.ended + self._after >= start for fault in faults)
+        return any(fault.began <= end and fault.ended + self.aftermath >= start for fault in faults)
 
 
 def _merged(spans: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -9,7 +9,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One thing that should not be, and what it is about."""
 
     check: str
-    """S1 … S27, S31, S32: safety, must never be; L1 … L6: quality."""
+    """S…: safety, must never be; L…: quality. What each is called: titles.py."""
     rule: str
     """Which of the check's rules; one word or two."""
     message: str

@@ -70,7 +70,7 @@ def _only_late(attempt: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
 def false_attempts(case: Case, run: Run) -> Iterator[Finding]:
     """S12: the attempts on record are not those that the ledger saw."""
     row, rows = run.row, run.attempts
-    if row is None or row["finishedAt"] is None or (not rows and case.bounds.attempts != "all"):
+    if row is None or row["finishedAt"] is None or _was_not_read(case, run):
         return
     counted = sum(each["status"] not in _UNCOUNTED and not _only_late(each, rows) for each in rows)
     if counted != row["attempts"]:
@@ -89,6 +89,13 @@ def false_attempts(case: Case, run: Run) -> Iterator[Finding]:
             case.worker_of(start), start.at, start.at + case.bounds.duration
         ):
             yield _about(run, "S12", "unrecorded", f"fence {start.fence} began and is not on record", start.at)
+
+
+def _was_not_read(case: Case, run: Run) -> bool:
+    """Only a sample is looked into of what is plainly well; the attempts of all others are in the dump, or lacking."""
+    row = run.row or {}
+    well = row["status"] == "completed" and row["attempts"] == 1 and len(run.starts) == 1
+    return well and not run.attempts and case.bounds.attempts != "all"
 
 
 def disordered_times(case: Case, run: Run) -> Iterator[Finding]:

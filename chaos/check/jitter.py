@@ -39,7 +39,7 @@ def out_of_place(case: Case, found: Occurrences) -> Iterator[Finding]:
                 by_window[owner.jitter].append(Place(run, instant, round(due * MICRO) - instant, room))
     for window, places in by_window.items():
         yield from _outside(window, places)
-        yield from _unsteady(case, places)
+        yield from _unsteady(case, window, places)
 
 
 def _room(nominal: list[int], instant: int, window: int) -> int:
@@ -58,13 +58,17 @@ def _outside(window: int, places: list[Place]) -> Iterator[Finding]:
             yield _about(place, "next", "is due when the next instant has come")
 
 
-def _unsteady(case: Case, places: list[Place]) -> Iterator[Finding]:
-    """The same place every time, or just before the next instant if that comes sooner; at once if it was late."""
-    usual = max(place.offset for place in places)
+def _unsteady(case: Case, window: int, places: list[Place]) -> Iterator[Finding]:
+    """The same place every time, before a next instant that comes sooner what is left of it; at once if it was late."""
+    usual: dict[int, int] = {}
+    for place in places:
+        usual[place.room] = max(place.offset, usual.get(place.room, 0))
+    widest = max(usual)
     for place in places:
         made = place.run.moment("createdAt") or 0.0
         late = made - place.instant / MICRO > case.bounds.grace - 1
-        wanted = min(usual, place.room)
+        # Less room than the window: what its place in the window is, only one with all the room there is would say.
+        wanted = usual[widest] % place.room if widest == window and place.room else usual[place.room]
         if abs(place.offset - wanted) > _STEP and not (late and place.offset == 0):
             told = f"is due {place.offset / MICRO:.3f} s after its instant, others of its job {wanted / MICRO:.3f} s"
             yield _about(place, "place", told)

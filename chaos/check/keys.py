@@ -12,7 +12,7 @@ from chaos.records import Operation, Outcome
 
 REFUSED = 401
 _BEYOND = frozenset({"createKey", "rotateKey", "revokeKey"})
-"""What nobody may do with a key that was made for editing."""
+"""What nobody may do with the keys that are handed out: editors make none, and what admins ask for is not theirs."""
 
 
 class Life(NamedTuple):
@@ -36,7 +36,7 @@ def keys_wrong(case: Case) -> Iterator[Finding]:
         elif each.outcome is Outcome.OK and each.invoked > life.over:
             yield tell("revoked", f"{each.by} was let in {each.invoked - life.over:.3f} s after its end had to hold")
         elif each.outcome is Outcome.OK and each.kind in _BEYOND:
-            yield tell("beyond", f"{each.by} may edit, and has done {each.kind}")
+            yield tell("beyond", f"{each.by} has done {each.kind}, which is beyond its role")
         elif each.status == REFUSED and life.given < each.invoked and each.completed < life.doubtful:
             yield tell("locked out", f"{each.by} was refused, and nobody had revoked it")
 

@@ -3,15 +3,21 @@
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from chaos.check.case import Case
-from chaos.check.faultbook import strikes_everybody
+from chaos.check.fairness import fair_shares
+from chaos.check.recovery import promised, restarts
 from chaos.check.submissions import TERMINAL
+from chaos.check.waits import Wait, first_starts
+from chaos.figures import percentiles
 from chaos.oracle import seconds
-from chaos.records import Fault, Operation, Outcome, waits_for_others
+from chaos.records import Fault, Operation, Outcome
+
+QUIET: Final = "quiet"
+AROUND: Final = "around faults"
 
 _NO_CALLS = frozenset({"submitInside", "weighTenant"})
 """What clients write in transactions of their own, and what operators do on the machine: no API is asked."""
@@ -21,47 +27,45 @@ _CAUGHT_UP = 1.0
 """Seconds of lateness below which there is no backlog."""
 _RETRIED = frozenset({"failed", "timed_out", "released", "snoozed"})
 
-Waits = list[tuple[float, float, str]]
-"""First starts: when, how late, whose."""
-
 
 def measures(case: Case) -> dict[str, dict[str, Any]]:
-    waits = sorted(_waits(case))
+    waits = first_starts(case)
     return {
         "L1": lateness(case, waits),
         "L2": recovery(case, waits),
         "L3": stuck(case),
-        "L4": starvation(waits),
+        "L4": starvation(case, waits),
         "L5": duplicates(case),
         "L6": availability(case),
     }
 
 
-def lateness(case: Case, waits: Waits) -> dict[str, Any]:
+def lateness(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
     """L1: from the time a run was for to its first start, in quiet times and around faults."""
     quiet: list[float] = []
     around: list[float] = []
     for at, late, _ in waits:
-        (around if case.faults.troubled(at - late) or case.faults.troubled(at) else quiet).append(late)
-    return {"quiet": _percentiles(quiet), "around faults": _percentiles(around)}
+        (quiet if case.faults.quiet(at - late) and case.faults.quiet(at) else around).append(late)
+    return {QUIET: percentiles(quiet), AROUND: percentiles(around)}
 
 
-def recovery(case: Case, waits: Waits) -> dict[str, Any]:
-    """L2: from a fault to the next start of what it hit, and until nothing was late any more; the worst by kind."""
+def recovery(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
+    """L2: what we promise; and the worst by kind of fault, until what it hit began again and nothing was late any more.
+
+    Both by the same rule (recovery.py).
+    """
     worst: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def note(fault: Fault, name: str, value: float) -> None:
         numbers = worst[f"{fault.kind} {fault.target.rstrip('0123456789-')}"]
-        numbers[name] = max(numbers[name], value)
+        numbers[name] = max(numbers[name], round(value, 2))
 
     began = [at for at, _, _ in waits]
     for fault in case.faults.all:
         note(fault, "backlog", _backlog(case, fault, waits, began))
-        if strikes_everybody(fault) and (position := bisect_left(began, fault.ended)) < len(began):
-            note(fault, "first start", began[position] - fault.ended)
-    for fault, again in _restarts(case):
-        note(fault, "restart", again - (fault.began if fault.kind == "kill" else fault.ended))
-    return {name: dict(numbers) for name, numbers in worst.items()}
+    for fault, took in restarts(case):
+        note(fault, "restart", took)
+    return {"promised": promised(case), "by fault": {name: dict(numbers) for name, numbers in worst.items()}}
 
 
 def stuck(case: Case) -> dict[str, Any]:
@@ -77,14 +81,15 @@ def stuck(case: Case) -> dict[str, Any]:
     return {"quiet": case.evidence.dump.quiet, "running": running, "unfinished": len(rows), "behind": behind[:20]}
 
 
-def starvation(waits: Waits) -> dict[str, Any]:
-    """L4: waits by tenant, and Jain's index of their means (1 is fair)."""
+def starvation(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
+    """L4: waits by tenant, and Jain's index of what each got for its weight while several had a backlog (1 is fair)."""
     by_tenant: dict[str, list[float]] = defaultdict(list)
     for _, late, tenant in waits:
-        by_tenant[tenant].append(max(late, 0.0))
-    means = [sum(each) / len(each) + 0.001 for each in by_tenant.values()]
-    jain = sum(means) ** 2 / (len(means) * sum(mean**2 for mean in means)) if means else 1.0
-    return {"jain": jain, "tenants": {name: _percentiles(each) for name, each in by_tenant.items()}}
+        by_tenant[tenant].append(late)
+    indexes = fair_shares(case, waits)
+    jain = {"jain": round(sum(indexes) / len(indexes), 4), "worst slot": round(min(indexes), 4)} if indexes else {}
+    tenants = {name: percentiles(each) for name, each in by_tenant.items()}
+    return {"saturated slots": len(indexes), **jain, "tenants": tenants}
 
 
 def duplicates(case: Case) -> dict[str, Any]:
@@ -96,9 +101,9 @@ def duplicates(case: Case) -> dict[str, Any]:
         ended |= {row["fence"] for row in run.attempts if row["status"] in _RETRIED}
         for before, after in pairwise(run.starts):
             if before.fence not in ended:
-                troubled = case.faults.troubled(after.at)
-                around, quiet = around + troubled, quiet + (not troubled)
-    return {"runs": runs, "quiet": quiet, "around faults": around, "rate": (quiet + around) / max(runs, 1)}
+                calm = case.faults.quiet(after.at)
+                around, quiet = around + (not calm), quiet + calm
+    return {"runs": runs, QUIET: quiet, AROUND: around, "rate": (quiet + around) / max(runs, 1)}
 
 
 def availability(case: Case) -> dict[str, Any]:
@@ -131,46 +136,10 @@ def _answered(operation: Operation) -> bool:
     return operation.outcome is not Outcome.UNKNOWN and operation.status != 0
 
 
-def _waits(case: Case) -> Waits:
-    found = []
-    waits = waits_for_others(case.evidence)
-    for run in case.runs.values():
-        if run.starts and not waits(start := run.starts[0]):
-            due = start.scheduled_at or run.scheduled or start.at
-            if run.submission is not None:
-                due = max(due, run.submission.not_before)
-            elif run.job is not None:
-                due = max(due, run.due or 0.0)
-            found.append((start.at, start.at - due, start.tenant))
-    return found
-
-
-def _backlog(case: Case, fault: Fault, waits: Waits, began: list[float]) -> float:
+def _backlog(case: Case, fault: Fault, waits: Sequence[Wait], began: list[float]) -> float:
     following = min((each.began for each in case.faults.all if each.began > fault.ended), default=math.inf)
     late = 0.0
     for at, lateness, _ in waits[bisect_left(began, fault.ended) : bisect_right(began, following)]:
         if lateness > _CAUGHT_UP and at - lateness < fault.ended:
             late = at - fault.ended
     return late
-
-
-def _restarts(case: Case) -> Iterator[tuple[Fault, float]]:
-    """Faults that interrupted a run, and when that run began again."""
-    faults = case.faults.all
-    begins = [fault.began for fault in faults]
-    for run in case.restarted:
-        for before, after in pairwise(run.starts):
-            ended = min((end.at for end in run.ends if end.fence == before.fence), default=math.inf)
-            worker = case.worker_of(before)
-            for fault in faults[bisect_left(begins, before.at) : bisect_right(begins, min(after.at, ended))]:
-                if worker in fault.workers:
-                    yield fault, after.at
-
-
-def _percentiles(values: Sequence[float]) -> dict[str, float]:
-    if not values:
-        return {"count": 0}
-    ordered = sorted(values)
-    named = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-    shares = {name: ordered[min(int(share * len(ordered)), len(ordered) - 1)] for name, share in named.items()}
-    return {"count": len(ordered), **shares, "max": ordered[-1]}

@@ -12,6 +12,7 @@ from chaos.check.guardian import stopped_in_time
 from chaos.check.keys import key_uses
 from chaos.check.letters import HAND
 from chaos.check.newest import superseded
+from chaos.check.poison import quarantines
 from chaos.check.rare_lines import waited
 from chaos.check.rations import refusals
 from chaos.check.sealed import kept
@@ -60,6 +61,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         "ledger rows compared": sum(len(job.ledger) for job in case.jobs.values()),
         "cancelled pending runs": _count(rows, "cancelled"),
         "idempotent repeats": sum(_repeated(call) for call in case.calls),
+        **quarantines(case),
         **waited(case),
         **cancels(case),
         **woven(case),

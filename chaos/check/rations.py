@@ -102,6 +102,6 @@ def _calm(case: Case) -> Iterator[tuple[float, float]]:
 def refusals(case: Case) -> dict[str, int]:
     operations = case.evidence.operations
     return {
-        "jobs refused by a quota": sum(each.status == 403 and each.kind == "createJob" for each in operations),
-        "calls refused by a rate limit": sum(each.status == 429 for each in operations),
+        "jobs refused by a quota": sum(each.status == 429 and each.kind == "createJob" for each in operations),
+        "calls refused by a rate limit": sum(each.status == 429 and each.kind != "createJob" for each in operations),
     }

@@ -56,7 +56,7 @@ def lost_runs(case: Case) -> Iterator[Finding]:
         elif status not in TERMINAL:
             if not _may_wait(case, run):
                 yield _lost(run, "unfinished", f"is still {status} although it was due before the cut-off")
-        elif status == "failed" and not _has_failed(case, run):
+        elif status == "failed" and not _has_failed(run):
             yield _lost(run, "unexplained", "is failed, and no attempt on record failed")
         elif status == "cancelled" and not _was_cancelled(case, run):
             yield _lost(run, "unexplained", "is cancelled, and nobody cancelled it")
@@ -144,9 +144,7 @@ def _may_be_closed(job: Job) -> bool:
     return any(each is not None and each.gate is Gate.PAUSED for each in job.timeline.last)
 
 
-def _has_failed(case: Case, run: Run) -> bool:
-    if not run.attempts and case.bounds.attempts != "all":
-        return True
+def _has_failed(run: Run) -> bool:
     return any(each["status"] in _FAILINGS for each in run.attempts)
 
 

@@ -14,8 +14,8 @@ import uvloop
 
 from chaos.published import folder_for
 from chaos.schedulers import report
-from chaos.schedulers.field import NODES, field
-from chaos.schedulers.judge import Verdict, judge
+from chaos.schedulers.field import JUMP, NODES, field
+from chaos.schedulers.judge import SECOND, Verdict, judge
 
 ENOUGH: Final = 300.0
 """Seconds from which on a run is a proof."""
@@ -51,7 +51,9 @@ async def prove(folder: Path, seconds: float, jobs: int, seed: int) -> tuple[Ver
         await ready.torment(seconds, dice, lambda what: say(f"{time.monotonic() - began:5.0f} s: {what}"))
         until = await ready.come_to_rest()
         say("all is fired; comparing every instant")
-        verdict = judge(await ready.jobs(), await ready.runs(), await ready.missed(), until, ready.spells, NODES)
+        ahead = JUMP * SECOND if ready.hurts["jump"] else 0
+        found = await ready.jobs(), await ready.runs(), await ready.missed()
+        verdict = judge(*found, until, ready.spells, NODES, ready.jumps, ahead)
         return verdict, {"hurts": dict(ready.hurts), "takeovers": await ready.takeovers()}
 
 
@@ -70,7 +72,7 @@ def main() -> None:
     found = report.make(verdict, done["hurts"], done["takeovers"], about)
     place = given.report or (folder_for("schedulers") if given.seconds >= ENOUGH else folder)
     report.write(place, found)
-    for what in ("lost", "doubled", "invented", "late"):
+    for what in ("lost", "doubled", "invented", "late", "early"):
         for job, at in getattr(verdict, what)[:5]:
             say(f"{what}: job {job}, instant {at / 1e6:.6f}")
     say(f"the report is in {place}, the schedulers' logs are in {folder}")

@@ -17,9 +17,10 @@ from typing import Final
 
 import msgspec
 
+from chaos.ground import Clocks, Lacking
 from chaos.node import Node
 from chaos.patience import until
-from chaos.schedulers.judge import SECOND, Job, Missed, Run, Spell
+from chaos.schedulers.judge import PROMISED, SECOND, Job, Missed, Run, Spell
 from chaos.topology import ROOT
 from foliot.domain.ids import instant_of
 from foliot.kit.postgres import PostgresServer
@@ -38,6 +39,13 @@ SMALL: Final = 3
 BOOT: Final = 8.0
 """Seconds that a process takes to be of use after its predecessor's end, on a machine that is busy."""
 PATIENCE: Final = 90.0
+JUMP: Final = 40
+"""Seconds by which the database's clock jumps: longer than what still counts as on time."""
+JUMPS: Final = ((0.2, JUMP), (0.6, -JUMP))
+"""After which share of the time it does, and where to."""
+WRONG: Final = 8.0
+"""Seconds that it then stays wrong, at most."""
+_DATABASE: Final = "postgres"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,11 +54,14 @@ def micros(at: datetime) -> int:
 
 
 class Field:
-    def __init__(self, database: Database, tenant: int, nodes: list[Node]) -> None:
+    def __init__(self, database: Database, tenant: int, nodes: list[Node], clocks: Clocks | None = None) -> None:
         self._database = database
         self._tenant = tenant
         self.nodes = nodes
+        self._clocks = clocks
         self.spells: list[Spell] = []
+        self.jumps: list[Spell] = []
+        """When the database's clock was wrong, and until everything was fired that lay in between."""
         self.hurts: Counter[str] = Counter()
         self._phases: dict[int, int] = {}
 
@@ -69,9 +80,11 @@ class Field:
         self._phases = {job: micros(at) for job, at in zip(numbers, anchors, strict=True)}
 
     async def torment(self, seconds: float, dice: random.Random, say: Callable[[str], None]) -> None:
-        """Kill or stop one of them every few seconds; at the end all are well again."""
+        """Kill or stop one of them every few seconds, and set the database's clock; at the end all are well again."""
         ends = time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
+            if self._clocks is not None:
+                group.create_task(self._jump(self._clocks, seconds, say))
             while (left := ends - time.monotonic()) > 0:
                 await asyncio.sleep(min(dice.uniform(1.0, 4.0), left))
                 node, how = dice.choice(self.nodes), dice.choice(("kill", "kill", "stop", "stop", "leave"))
@@ -82,6 +95,26 @@ class Field:
                 else:
                     self._spell(node, BOOT)
                     node.signal(signal.SIGKILL if how == "kill" else signal.SIGTERM)
+
+    async def _jump(self, clocks: Clocks, seconds: float, say: Callable[[str], None]) -> None:
+        """Each jump is two: there and back.
+
+        Forward, what lies in between is late at once. Back, it has been fired already; and what a scheduler that falls
+        now had looked after is its own for so much longer, so nobody is well before that is over.
+        """
+        began, wrong = time.monotonic(), min(WRONG, seconds / 6)
+        for share, jump in JUMPS:
+            await asyncio.sleep(max(0.0, began + share * seconds - time.monotonic()))
+            self.hurts["jump"] += 1
+            say(f"the database's clock jumps by {jump:+d} s")
+            for node in self.nodes:
+                self._spell(node, wrong + max(0, jump) + PROMISED / SECOND)
+            self.jumps.append(self.spells[-1]._replace(node=_DATABASE))
+            clocks.set(_DATABASE, jump)
+            try:
+                await asyncio.sleep(wrong)
+            finally:
+                clocks.set(_DATABASE, 0)
 
     async def _stop(self, node: Node, seconds: float) -> None:
         self._spell(node, seconds + 1)
@@ -147,11 +180,19 @@ def _home() -> Path:
     return home
 
 
+def _clocks(home: Path) -> Clocks | None:
+    try:
+        return Clocks(home)
+    except Lacking:
+        return None
+
+
 @asynccontextmanager
 async def field(folder: Path) -> AsyncIterator[Field]:
     """Everything up and sharing the shards; everything gone when the block ends."""
     home = _home()
-    server = PostgresServer(home)
+    clocks = _clocks(home)
+    server = PostgresServer(home, variables=clocks.environment(_DATABASE) if clocks is not None else None)
     stop, keeping = asyncio.Event(), list[asyncio.Task[None]]()
     try:
         await asyncio.to_thread(server.start)
@@ -165,7 +206,7 @@ async def field(folder: Path) -> AsyncIterator[Field]:
             command = [sys.executable, "-m", "foliot", "scheduler"]
             nodes = [Node(name, command, environment, folder / f"{name}.log", folder=ROOT) for name in NODES]
             keeping += [asyncio.create_task(node.keep(stop)) for node in nodes]
-            ready = Field(database, tenant or 0, nodes)
+            ready = Field(database, tenant or 0, nodes, clocks)
             if not await until(ready.is_shared_out, PATIENCE, 0.1):
                 raise TimeoutError(f"the schedulers did not share out the shards within {PATIENCE:.0f} s")
             yield ready

@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 SECOND: Final = 1_000_000
 """Instants are whole microseconds since 1970."""
+MINTED: Final = SECOND
+"""How long before its run was made a number may have been drawn."""
 PROMISED: Final = 10 * SECOND
 """Within which a shard that lost its scheduler fires again."""
 
@@ -54,12 +56,14 @@ class Verdict(NamedTuple):
     invented: list[tuple[int, int]]
     late: list[tuple[int, int]]
     """Later than promised, though a scheduler lived that could have taken over."""
+    early: list[tuple[int, int]]
+    """Before its time, by more than the database's clock was ever ahead."""
     lateness: list[int]
-    """Of every run, rising."""
+    """Of every run, rising; those apart that lay in a jump of the clock: that was late, and not they."""
 
     @property
     def violations(self) -> int:
-        return len(self.lost) + len(self.doubled) + len(self.invented) + len(self.late)
+        return len(self.lost) + len(self.doubled) + len(self.invented) + len(self.late) + len(self.early)
 
     def percentile(self, share: float) -> float:
         """Seconds."""
@@ -73,8 +77,13 @@ def judge(
     until: int,
     spells: Sequence[Spell] = (),
     nodes: Sequence[str] = ("one",),
+    jumps: Sequence[Spell] = (),
+    ahead: int = 0,
 ) -> Verdict:
-    """What became of each instant up to `until`; later ones may still be under way and are left out."""
+    """What became of each instant up to `until`; later ones may still be under way and are left out.
+
+    `jumps`: when the clock that decides what is due was wrong, and `ahead` by how much at most.
+    """
     mine = [run for run in runs if run.at <= until]
     seen = Counter((run.job, run.at) for run in mine)
     ranges: dict[int, list[Missed]] = defaultdict(list)
@@ -103,7 +112,11 @@ def judge(
             for run in mine
             if run.made - run.at > PROMISED and _could_have(run.at, run.made, spells, nodes)
         ],
-        lateness=sorted(run.made - run.at for run in mine) or [0],
+        early=[(run.job, run.at) for run in mine if run.at - run.made > ahead + MINTED],
+        lateness=sorted(
+            run.made - run.at for run in mine if not any(jump.began <= run.at <= jump.ended for jump in jumps)
+        )
+        or [0],
     )
 
 

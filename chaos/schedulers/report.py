@@ -24,6 +24,7 @@ def make(verdict: Verdict, hurts: dict[str, int], takeovers: int, given: dict[st
         "doubled": len(verdict.doubled),
         "invented": len(verdict.invented),
         "late": len(verdict.late),
+        "early": len(verdict.early),
         "violations": verdict.violations,
         "lateness": {
             name: round(verdict.percentile(share), 3)
@@ -41,7 +42,8 @@ def write(folder: Path, found: dict[str, Any]) -> None:
 def page(found: dict[str, Any]) -> str:
     summary = (
         f"{found['expected']:,} instants of {found['jobs']:,} jobs that fire every second, in {found['seconds']:.0f} s"
-        f" during which a scheduler was killed, stopped or told to leave {sum(found['hurts'].values())} times:"
+        f" during which a scheduler was killed, stopped or told to leave, or the database's clock jumped,"
+        f" {sum(found['hurts'].values())} times:"
         f" **{found['violations']} violations**."
     )
     lines = [
@@ -62,10 +64,11 @@ def page(found: dict[str, Any]) -> str:
                 "doubled": found["doubled"],
                 "invented: nobody asked for it": found["invented"],
                 "more than 10 s late while a scheduler was well": found["late"],
+                "earlier than the database's clock was ever ahead": found["early"],
             },
         ),
         *_table("What was done to them", {**found["hurts"], "shards that changed hands": f"{found['takeovers']:,}"}),
-        *_table("Lateness in seconds, from the instant to its run", found["lateness"]),
+        *_table("Lateness in seconds, from the instant to its run, jumps of the clock apart", found["lateness"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

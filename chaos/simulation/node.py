@@ -39,6 +39,7 @@ from foliot.services.insights.jobs import draft_again
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
 from foliot.services.membership import Membership
+from foliot.services.once import Once
 from foliot.services.operate import Operator
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
@@ -221,6 +222,7 @@ class ApiNode(Node):
             Backlog(database),
             Secrets(database, NO_VAULT),
             Encryption(database, NO_VAULT),
+            Once(database),
         )
         app = build(services, Health(database), Gauges(database, monotonic))
         async with asyncio.TaskGroup() as group:

@@ -12,6 +12,7 @@ from chaos.synthetic import (
     planted_oddities,
     planted_promises,
     planted_time,
+    poison,
 )
 from chaos.synthetic.clean import FEW, clean
 from chaos.synthetic.surgery import PLANTS, Surgery
@@ -32,6 +33,7 @@ __all__ = [
     "planted_oddities",
     "planted_promises",
     "planted_time",
+    "poison",
 ]
 
 LEDGER = "S17"

@@ -40,6 +40,8 @@ def _keys(world: World) -> None:
     former = _create(world, at)
     use(world, former, at + 0.2)
     world.operation("createKey", RATIONED, at + 0.4, Outcome.FAIL, body={"name": "more"}, by=former, status=403)
+    admin, risen = _create(world, at + 0.1, role="admin"), {"name": "risen", "role": "operator"}
+    world.operation("createKey", RATIONED, at + 0.45, Outcome.FAIL, body=risen, by=admin, status=403)
     key, expires = world.number("key"), rfc3339(at + 3.5)
     answer = {"key": {"keyId": key}, "former": {"keyId": former, "expiresAt": expires}}
     world.operation("rotateKey", RATIONED, at + 0.5, Outcome.OK, thing=former, body={}, answer=answer)
@@ -75,7 +77,7 @@ def _applicants(world: World) -> None:
         job = Pretended(world, RATIONED, {}, Plan())
         job.change(Change(6.0 + turn, "cancelJob"))
         job.finish()
-    world.operation("createJob", RATIONED, BEGIN + 6, Outcome.FAIL, body={"name": "one too many"}, status=403)
+    world.operation("createJob", RATIONED, BEGIN + 6, Outcome.FAIL, body={"name": "one too many"}, status=429)
 
 
 def _haste(world: World) -> None:

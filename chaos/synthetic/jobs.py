@@ -117,12 +117,12 @@ class Pretended:
             self._occur(standing, at, handled, self._offset(standing.definition, at, is_late=at in late))
 
     def _offset(self, definition: Definition, at: float, *, is_late: bool) -> float:
-        """Seconds to its place: always the same one, in whole milliseconds, before the next instant comes."""
+        """Seconds to its place: always the same one, in whole milliseconds; of short distances what is left of it."""
         if not definition.jitter or is_late:
             return 0.0
         place = int(self.place * definition.jitter / 1_000) / 1_000
         following = definition.nominal(at, at + definition.jitter / MICRO)
-        return min(place, following[0] / MICRO - at - 0.001) if following else place
+        return round(place % (following[0] / MICRO - at), 3) if following else place
 
     def _occur(self, standing: Standing, at: float, handled: float, offset: float) -> None:
         payload = msgspec.json.decode(dict(standing.body)["payload"])

@@ -40,6 +40,12 @@ def _(it: Surgery) -> None:
     beyond.outcome, beyond.status, beyond.answer = Outcome.OK, 201, {"keyId": "key_of_a_key"}
 
 
+@plant("S23 an admin has made an operator")
+def _(it: Surgery) -> None:
+    risen = _first(it, lambda each: each.kind == "createKey" and (each.body or {}).get("role") == "operator")
+    risen.outcome, risen.status, risen.answer = Outcome.OK, 201, {"keyId": "key_of_an_operator"}
+
+
 @plant("S23 refused before it was revoked")
 def _(it: Surgery) -> None:
     revoked = it.answered("revokeKey")[0]
@@ -125,7 +131,7 @@ def _(it: Surgery) -> None:
 
 @plant("S26 a job that was refused is there")
 def _(it: Surgery) -> None:
-    refused = _first(it, lambda each: each.kind == "createJob" and each.status == 403)
+    refused = _first(it, lambda each: each.kind == "createJob" and each.status == 429)
     like = it.dump.jobs[RATIONED][0]
     it.dump.jobs[RATIONED].append({**like, "jobId": "job_refused", "name": (refused.body or {})["name"]})
 

@@ -136,6 +136,13 @@ def _(it: Surgery) -> None:
     run["attempts"] -= 1
 
 
+@plant("S12 attempts that were not read, of a run that was tried again")
+def _(it: Surgery) -> None:
+    run = it.retried_run("failed", "completed")
+    it.forget(run, row=False, phases=())
+    it.evidence.settings["attempts"] = "some"
+
+
 @plant("S12 times")
 def _(it: Surgery) -> None:
     (row,) = it.attempts(it.plain_run())

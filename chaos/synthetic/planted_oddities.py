@@ -71,7 +71,7 @@ def _(it: Surgery) -> None:
 def _(it: Surgery) -> None:
     run = _decided(it, "discarded")
     # As if it had failed once more by the same allowance, so that only its time is wrong.
-    _more_retries(it, run)
+    _another_try(it, run)
     _again(it, run, it.dump.decided[run["runId"]][0]["at"] + 2.0)
 
 
@@ -198,7 +198,7 @@ def _once(operation: object) -> bool:
     return (getattr(operation, "body", None) or {}).get("delivery") == "atMostOnce"
 
 
-def _more_retries(it: Surgery, run: Row) -> None:
+def _another_try(it: Surgery, run: Row) -> None:
     body = it.submissions()[run["runId"]].body
     if body is not None:
-        body["maxRetries"] = 3
+        body["maxRetries"] = 1

@@ -2,7 +2,7 @@
 
 from chaos.oracle import seconds
 from chaos.records import Phase
-from chaos.synthetic.surgery import Surgery, plant
+from chaos.synthetic.surgery import Row, Surgery, plant
 from chaos.synthetic.world import QUIET
 
 
@@ -41,6 +41,33 @@ def _(it: Surgery) -> None:
     run = it.plain_run()
     it.forget(run, row=False, phases=tuple(Phase))
     run |= {"status": "failed", "state": "dead", "attempts": 0}
+
+
+@plant("S2 failed without a failure on record")
+def _(it: Surgery) -> None:
+    """The harness reads the attempts of every failed run: that there are none says something."""
+    run = it.plain_run()
+    it.forget(run, row=False, phases=tuple(Phase))
+    run |= {"status": "failed", "state": "dead", "attempts": 0}
+    it.evidence.settings["attempts"] = "some"
+
+
+@plant("S2 given up early")
+def _(it: Surgery) -> None:
+    _fail(it, it.plain_run(), "failed")
+
+
+@plant("S2 given up early, after a time-out")
+def _(it: Surgery) -> None:
+    _fail(it, it.plain_run(), "timed_out")
+
+
+@plant("S2 unknown, not at most once")
+def _(it: Surgery) -> None:
+    run = it.plain_run()
+    _fail(it, run, "unknown")
+    it.forget(run, row=False, attempts=False, phases=(Phase.END,))
+    run["state"] = "unknown"
 
 
 @plant("S2 cancelled by nobody")
@@ -165,3 +192,11 @@ def _(it: Surgery) -> None:
 def _(it: Surgery) -> None:
     job = it.job_with("scheduleAt")
     it.dump.jobs[it.tenant_of(job)].append({**job, "jobId": "job_twin"})
+
+
+def _fail(it: Surgery, run: Row, status: str) -> None:
+    """Its only attempt, of four that it may have, ended like this, and that was that."""
+    it.attempts(run)[0]["status"] = status
+    for end in it.effects(run, Phase.END):
+        end.failed = True
+    run |= {"status": "failed", "state": "dead"}

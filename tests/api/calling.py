@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +12,7 @@ from starlette.routing import compile_path
 from foliot.api.app import OPERATIONS, build
 from foliot.api.openapi import document
 from foliot.api.operation import Services
+from foliot.domain.address import Network
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
 from foliot.services.backlog import Backlog
@@ -26,6 +27,7 @@ from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
+from foliot.services.once import Once
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
@@ -158,6 +160,7 @@ def application(
     egress: Egress = EVERYWHERE,
     pacing: Pacing | None = None,
     backlog: Backlog | None = None,
+    proxies: Sequence[Network] = (),
 ) -> Starlette:
     """With `own`, what belongs to one tenant is reached through that: as the API process does."""
     services = Services(
@@ -184,20 +187,22 @@ def application(
         backlog or Backlog(world.database),
         world.secrets,
         world.encryption,
+        Once(world.database, world.vault_in_use),
         egress=egress,
+        proxies=proxies,
     )
     if own is not None:
         services = services._replace(
-            control=Control(own, world.specs, world.hints.append),
-            insights=Insights(own),
+            control=Control(own, world.specs, world.hints.append, world.vault_in_use),
+            insights=Insights(own, world.vault_in_use),
             ledger=Ledger(own),
             operations=Operations(own, world.hints.append),
             calendars=CalendarKeeper(own),
-            dead_letters=DeadLetters(own, world.hints.append),
+            dead_letters=DeadLetters(own, world.hints.append, world.vault_in_use),
             canceller=Canceller(own, world.specs, world.hints.append),
             audit=AuditTrail(world.database, own),
-            graphs=Graphs(own, world.hints.append),
-            explainer=Explainer(own),
+            graphs=Graphs(own, world.hints.append, world.vault_in_use),
+            explainer=Explainer(own, world.vault_in_use),
             secrets=Secrets(own, world.vault),
         )
     return build(services, Health(world.database), Gauges(world.database))

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -86,22 +86,38 @@ class Fuzzer:
         self._ids: dict[str, str] = {}
         self._token = ""
         self._hands: dict[str, Hand] = {}
+        self._drawn = 0
         self.sent = 0
         self.reached: Counter[str] = Counter()
-        self.left: set[str] = set()
-        """Operations that have not done anything yet."""
+        self.wanted: set[str] = set()
+        """Operations that must have done something at the end."""
+        self.findings: list[str] = []
 
-    async def send(self, call: Call) -> None:
-        if self.sent % REFRESHED == 0:
+    async def send(self, call: Call) -> bool:
+        """Send it and look at the answer; false for what no client could send, which is no case."""
+        if self._drawn % REFRESHED == 0:
             await self._refresh()
-        self.sent += 1
+        self._drawn += 1
         request = self._request(call)
         if request is None:
-            return
-        answer = await self._ask(call, request)
-        self._check(call, request, answer)
+            return False
+        self.sent += 1
+        try:
+            answer = await self._ask(call, request)
+            self._check(call, request, answer)
+        except BaseException as error:
+            self.findings.append(f"{call!r}: {error!s:.500}")
+            raise
         if answer.status < 300:
             self.reached[call.name] += 1
+        return True
+
+    async def reach(self, names: Iterable[str]) -> None:
+        """Call these as anybody would, about what there is just now."""
+        for name in names:
+            await self._refresh()
+            given = dict.fromkeys(re.findall(r"{(\w+)}", BY_NAME[name].path), "x")
+            await self.send(Call(name, FOUND[name].Case(path_parameters=given), OWNED, True, {}, None))
 
     async def _ask(self, call: Call, request: requests.PreparedRequest) -> Answer:
         body = request.body or b""
@@ -167,10 +183,11 @@ class Fuzzer:
         for queue in ("default", "mail"):
             await api.post(f"/v1/queues/{queue}:resume")
         await api.post("/v1/work/heartbeat", BODIES["heartbeat"])
-        worker = encode("wrk", 1_000_000 + self.sent)
+        worker = encode("wrk", 1_000_000 + self._drawn)
         await api.post("/v1/work/heartbeat", {**BODIES["heartbeat"], "worker": worker})
         await api("PUT", f"/v1/calendars/{CALENDAR}", {"timezone": "UTC"})
         await api("PUT", "/v1/jobs/by-key/some-key", PLAIN)
+        await api("PUT", "/v1/secrets/token", {"value": "one"})
         job = (await api.create(every=3600))["jobId"]
         range_ = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"}
         operation = (await api.post(f"/v1/jobs/{job}:backfill", range_)).json["operationId"]
@@ -178,12 +195,12 @@ class Fuzzer:
         await api.create(dependsOn=[root["jobId"]])
         graph = (await api.post(f"/v1/jobs/{root['jobId']}:run")).json["runId"]
         (dead,) = await bury(world, spec=BURIED, worker=await self._hand("buried"))
-        key = (await api.post("/v1/keys", {"name": f"key {self.sent}"})).json["keyId"]
+        key = (await api.post("/v1/keys", {"name": f"key {self._drawn}"})).json["keyId"]
         await self._entrust(await api.submit(handler="outside_only"))
         self._ids |= {
             "job": job, "run": await api.submit(delay=3600), "dead": encode("run", dead), "graph": graph,
             "operation": operation, "calendar": CALENDAR, "queue": "default", "worker": worker,
-            "keyId": key, "tenant": "acme", "key": "some-key",
+            "keyId": key, "tenant": "acme", "key": "some-key", "secret": "token",
         }  # fmt: skip
 
     async def _hand(self, function: str) -> Hand:

@@ -1,11 +1,12 @@
 """The audit trail through the API: every change and every denied attempt, for the tenant whose they are."""
 
+from ipaddress import ip_network
 from typing import Any
 
 import asyncpg
 import pytest
 
-from api.calling import PLAIN, Answer, Caller
+from api.calling import PLAIN, Answer, Caller, application
 from api.test_table import BODIES, CALENDAR, WITH_ID, address, number, owned  # noqa: F401 - a fixture
 from foliot.api.app import OPERATIONS
 from foliot.domain.ids import encode
@@ -32,7 +33,6 @@ def test_handing_in_work_is_no_change_and_neither_is_doing_it():
     assert quiet == {
         "createRun",
         "createRuns",
-        "runJob",
         "heartbeat",
         "claimWork",
         "settleWork",
@@ -106,6 +106,23 @@ async def test_before_and_after_are_told_and_secrets_are_not(api: Caller):
     assert not any(secret in text for secret in ("s3cret", "4111", "4222"))
 
 
+async def test_who_has_set_a_job_going_is_noted_once_with_the_run(guarded: Caller):
+    plain = (await guarded.create())["jobId"]
+    root = (await guarded.create(name="root"))["jobId"]
+    await guarded.create(name="leaf", dependsOn=[root])
+    paused = (await guarded.create(every=3600))["jobId"]
+    await guarded.post(f"/v1/jobs/{paused}:pause")
+    for job in (plain, root):
+        runs = {(await guarded.post(f"/v1/jobs/{job}:run", {}, idempotency_key=job)).json["runId"] for _ in range(2)}
+        (entry,) = await entries(guarded, f"?subject={job}&action=runJob")
+        assert {entry["after"]["runId"]} == runs
+        assert (entry["actor"], entry["before"]) == ("acme", None)
+    assert (await guarded.post(f"/v1/jobs/{paused}:run")).status == 409
+    assert await entries(guarded, f"?subject={paused}&action=runJob") == []
+    await guarded.submit()
+    assert await entries(guarded, "?action=createRun") == []
+
+
 async def test_what_changes_nothing_is_not_noted(api: Caller):
     job = (await api.create(every=3600))["jobId"]
     for _ in range(2):
@@ -149,14 +166,48 @@ async def test_whoever_is_turned_away_is_noted(api: Caller, world: World):
 
 async def test_whoever_may_not_is_noted_with_its_tenant(api: Caller, world: World):
     viewer = Caller(api.app, (await api.post("/v1/keys", {"name": "eyes", "role": "viewer"})).json["key"])
-    for _ in range(3):
-        assert (await viewer.post("/v1/jobs", PLAIN)).status == 403
+    for turn in range(3):
+        assert (await viewer.post("/v1/jobs", PLAIN, x_request_id=f"try-{turn}")).status == 403
     assert (await viewer.get("/v1/audit")).status == 403
     assert await world.audit.flush() == 2
     read, wrote = await entries(api, "?outcome=denied")
     assert {read["action"], wrote["action"]} == {"createJob", "listAudit"}
     assert wrote["actor"] == "acme"
     assert sorted(each["after"]["attempts"] for each in (read, wrote)) == [1, 3]
+    assert [each["action"] for each in await entries(api, "?request=try-0")] == ["createJob"], "the first of the three"
+
+
+async def test_the_id_under_which_a_call_is_noted_is_told_to_whoever_made_it(api: Caller, world: World):
+    made = await api.post("/v1/jobs", PLAIN)
+    refused = await Caller(api.app, "nonsense").get("/v1/jobs")
+    assert (await api.post("/v1/jobs", PLAIN)).headers["x-request-id"] != made.headers["x-request-id"]
+    await world.audit.flush()
+    (noted,) = await entries(api, f"?request={made.headers['x-request-id']}")
+    assert noted["subject"] == made.json["jobId"]
+    (noted,) = await entries(api, f"?tenant=-&request={refused.headers['x-request-id']}")
+    assert (noted["action"], noted["outcome"]) == ("listJobs", "denied")
+
+
+@pytest.mark.parametrize(("trusted", "who"), [([], "127.0.0.1"), (["127.0.0.0/8"], "198.51.100.1")])
+async def test_behind_a_trusted_proxy_it_is_told_who_called_it(world: World, trusted: list[str], who: str):
+    proxies = [ip_network(each) for each in trusted]
+    api = Caller(application(world, proxies=proxies), world.key)
+    forged = "1.2.3.4, 198.51.100.1"
+    await api.post("/v1/jobs", PLAIN, x_forwarded_for=forged)
+    assert (await Caller(api.app, "nonsense").get("/v1/jobs", x_forwarded_for=forged)).status == 401
+    await world.audit.flush()
+    assert {row["ip"] for row in await world.sql("SELECT ip FROM audit")} == {who}
+
+
+async def test_a_token_that_was_made_up_is_noted(api: Caller, world: World):
+    run = await api.submit()
+    for token in ("fct_" + "0" * 104, "nonsense"):
+        answer = await Caller(api.app, token).post(f"/v1/runs/{run}:complete", {"outcome": "succeeded"})
+        assert answer.status == 401
+    await world.audit.flush()
+    (noted,) = await entries(api, "?tenant=-&action=completeRun")
+    assert (noted["actor"], noted["outcome"], noted["after"]["attempts"]) == ("unknown", "denied", 2)
+    assert noted["keyId"] is None
 
 
 async def test_the_keys_of_others_see_only_their_own(api: Caller, stranger: Caller):

@@ -1,15 +1,19 @@
-"""The whole document, fuzzed: no error of ours, no answer that the document does not know. `make fuzz` does more."""
+"""The whole document, fuzzed: no error of ours, no answer that the document does not know. `make fuzz` does more.
+
+What is called is the application as its process runs it: with the role to which the server shows one tenant's rows.
+"""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 import requests
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from api.calling import Answer, Caller
+from api.fuzzed import keep
 from api.fuzzing import BY_NAME, FOUND, Call, Fuzzer, calls
 from world import World
 
@@ -19,11 +23,15 @@ SHARES = 8 if CASES > 2_000 else 1
 
 
 @pytest.fixture
-def fuzzer(world: World, api: Caller) -> Iterator[Fuzzer]:
-    made = Fuzzer(world, api)
+async def fuzzer(world: World, guarded: Caller) -> AsyncIterator[Fuzzer]:
+    made = Fuzzer(world, guarded)
     yield made
+    if SHARES == 1:  # chance alone does not come to all of them in so few cases
+        await made.reach(sorted(made.wanted - set(made.reached)))
     sys.stderr.write(f"\n{made.sent:,} calls; done: {dict(sorted(made.reached.items()))}\n")
-    assert SHARES == 1 or made.left == set(), "never got through to these"
+    if SHARES > 1 and made.sent:
+        keep(made)
+    assert made.wanted <= set(made.reached), "never got through to these"
 
 
 @pytest.mark.timeout(180 if SHARES == 1 else 0)
@@ -38,9 +46,8 @@ def fuzzer(world: World, api: Caller) -> Iterator[Fuzzer]:
 @given(data=st.data())
 async def test_no_call_is_answered_otherwise_than_the_document_says(fuzzer: Fuzzer, share: int, data: st.DataObject):
     names = sorted(BY_NAME)[share::SHARES]
-    call = data.draw(calls(names))
-    await fuzzer.send(call)
-    fuzzer.left = set(names) - set(fuzzer.reached)
+    fuzzer.wanted = set(names)
+    assume(await fuzzer.send(data.draw(calls(names))))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`dependsOn` and graphs over HTTP."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -103,3 +104,25 @@ async def test_a_cycle_in_a_batch_is_named_and_a_run_in_no_graph_has_none(api: C
     assert {**before, "spec": 1, "lane": 1} == after  # how to run is kept by content, and swept when nobody needs it
     run = (await api.post("/v1/runs", {"handler": "noop"})).json["runId"]
     assert (await api.get(f"/v1/runs/{run}/graph")).status == 404
+
+
+async def test_a_call_that_others_stand_in_the_way_of_is_told_to_come_again(api: Caller, world: World):
+    """A pause has the job and waits for its graph, which somebody holds who then wants the job."""
+    made = await api.post("/v1/jobs:batch", {"jobs": [job("a", **DAILY), job("b", "a")]})
+    top = made.json["jobIds"][0]
+    await api.post(f"/v1/jobs/{top}:run")
+    async with world.unfinished() as line:
+        rival = await line.connection()
+        await rival.execute("SET LOCAL deadlock_timeout = '1min'")  # so that it is the other one who gives way
+        await rival.execute("SELECT FROM graph_run FOR UPDATE")
+        pausing = asyncio.ensure_future(api.post(f"/v1/jobs/{top}:pause"))
+        await world.until_waiting()
+        await rival.execute("SELECT FROM job FOR UPDATE")
+    answer = await pausing
+    assert (answer.status, answer.json["type"], answer.headers["retry-after"]) == (
+        503,
+        "urn:foliot:problem:unavailable",
+        "2",
+    )
+    assert (await api.get(f"/v1/jobs/{top}")).json["status"] == "pending"
+    assert (await api.post(f"/v1/jobs/{top}:pause")).status == 200

@@ -192,12 +192,36 @@ async def test_too_much_of_a_tenant_closes_its_door_and_no_other(process: Proces
     assert (await process.api.post("/v1/runs", RUN)).status == 201
 
 
+async def test_a_job_that_runs_once_is_refused_like_a_run_and_one_that_was_made_before_is_not(
+    process: Process, world: World
+):
+    """A batch of jobs that are due long since is as much work as a batch of runs."""
+    await process.api("PATCH", TENANT, {"limits": {"backlog": 5}})
+    process.clock.now += REMEMBERED
+    once = {**PLAIN, "scheduleAt": "2020-01-01T00:00:00Z"}
+    await process.api("PUT", "/v1/jobs/by-key/before", {**once, "scheduleAt": "2040-01-01T00:00:00Z"})
+    await process.api.post("/v1/runs:batch", {"runs": [RUN] * 5})
+    await process.backlog.look()
+    jobs = await world.count("job")
+    for method, path, body in (
+        ("POST", "/v1/jobs", once),
+        ("POST", "/v1/jobs:batch", {"jobs": [PLAIN, once]}),
+        ("PUT", "/v1/jobs/by-key/now", once),
+        ("POST", "/v1/jobs", {**once, "scheduleAt": "2040-01-01T00:00:00Z"}),
+    ):
+        refused = await process.api(method, path, body)
+        assert (refused.status, refused.headers.get("retry-after")) == (429, "5"), (path, refused.content)
+    assert await world.count("job") == jobs
+    assert (await process.api("PUT", "/v1/jobs/by-key/before", {**once, "name": "other"})).status == 200
+    assert (await process.api.post("/v1/jobs:batch", {"jobs": [PLAIN, {**PLAIN, "every": 60}]})).status == 201
+
+
 async def test_too_much_of_all_tenants_closes_the_door_to_all(process: Process, world: World):
     process.backlog._system = 3
     await world.submit(3)
     await process.backlog.look()
     refused = await process.api.post("/v1/runs", RUN)
-    assert (refused.status, refused.headers["retry-after"], refused.json["title"]) == (503, "5", "Too much waits")
+    assert (refused.status, refused.headers["retry-after"], refused.json["title"]) == (429, "5", "Too much waits")
     assert "FOLIOT_BACKLOG" in refused.json["hint"]
     assert await process.call() == 200, "reading goes on"
 
@@ -228,20 +252,22 @@ async def test_quotas_say_what_the_limit_is_what_is_used_and_who_raises_it(proce
     assert changed.json["used"] == {"jobs": 0, "schedules": 0, "keys": 1, "backlog": 0}
     job = await api.create(every=60)
     refused = await api.post("/v1/jobs", {**PLAIN, "every": 60})
-    assert (refused.status, refused.json["type"]) == (403, "urn:foliot:problem:quota-exceeded")
+    assert (refused.status, refused.headers["retry-after"]) == (429, "60")
+    assert refused.json["type"] == "urn:foliot:problem:quota-exceeded"
+    assert "waiting alone does not help" in refused.json["hint"]
     assert refused.json["detail"] == "tenant acme may have 1 schedules and has 1"
     assert "foliot tenant quota acme --schedules 2" in refused.json["hint"]
-    assert (await api.post("/v1/jobs:batch", {"jobs": [PLAIN] * 3})).status == 403
+    assert (await api.post("/v1/jobs:batch", {"jobs": [PLAIN] * 3})).status == 429
     assert "3 more were asked for" in (await api.post("/v1/jobs:batch", {"jobs": [PLAIN] * 3})).json["detail"]
     plain = (await api.post("/v1/jobs:batch", {"jobs": [PLAIN] * 2})).json["jobIds"]
-    assert (await api("PUT", "/v1/jobs/by-key/fourth", PLAIN)).status == 403
-    assert (await api("PATCH", f"/v1/jobs/{plain[0]}", {"every": 60})).status == 403
+    assert (await api("PUT", "/v1/jobs/by-key/fourth", PLAIN)).status == 429
+    assert (await api("PATCH", f"/v1/jobs/{plain[0]}", {"every": 60})).status == 429
     assert (await api("PATCH", f"/v1/jobs/{job['jobId']}", {"name": "other"})).status == 200
     assert (await api.create(scheduleAt="2040-01-01T00:00:00Z"))["status"] == "pending", "one-time jobs are not counted"
     await api("DELETE", f"/v1/jobs/{job['jobId']}")
     assert (await api("PATCH", f"/v1/jobs/{plain[0]}", {"every": 60})).status == 200
     assert (await api.post("/v1/keys", {"name": "second"})).status == 201
-    assert (await api.post("/v1/keys", {"name": "third"})).status == 403
+    assert (await api.post("/v1/keys", {"name": "third"})).status == 429
     freed = await api("PATCH", TENANT, {"quotas": {"jobs": None, "keys": None}})
     assert freed.json["quotas"] == {"jobs": None, "schedules": 1, "keys": None}
     assert freed.json["used"] == {"jobs": None, "schedules": 1, "keys": None, "backlog": 0}
@@ -251,7 +277,7 @@ async def test_quotas_say_what_the_limit_is_what_is_used_and_who_raises_it(proce
 async def test_of_rivals_for_the_last_place_one_gets_it(process: Process):
     await process.api("PATCH", TENANT, {"quotas": {"jobs": 1}})
     answers = await asyncio.gather(*(process.api.post("/v1/jobs", PLAIN) for _ in range(6)))
-    assert sorted(answer.status for answer in answers) == [201, *[403] * 5]
+    assert sorted(answer.status for answer in answers) == [201, *[429] * 5]
 
 
 async def test_a_quota_of_keys_is_no_matter_of_who_makes_jobs(guarded: Caller):
@@ -277,6 +303,16 @@ async def test_limits_are_an_operators_to_set_and_on_record(process: Process, wo
     assert (told["action"], told["after"]["backlog"], told["after"]["jobs"]) == ("changeTenant", 9, 7)
 
 
+async def test_all_that_one_call_changes_of_a_tenant_is_meant_for_the_version_that_it_names(api: Caller):
+    before = await api.get(TENANT)
+    change = {"weight": 3, "limits": {"concurrency": 7, "backlog": 9}, "quotas": {"jobs": 5}}
+    stale = await api("PATCH", TENANT, change, if_match='"99"')
+    assert (stale.status, (await api.get(TENANT)).json) == (412, before.json)
+    changed = (await api("PATCH", TENANT, change, if_match=before.headers["etag"])).json
+    assert (changed["weight"], changed["limits"]["concurrency"], changed["limits"]["backlog"]) == (3, 7, 9)
+    assert changed["quotas"]["jobs"] == 5
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -285,6 +321,9 @@ async def test_limits_are_an_operators_to_set_and_on_record(process: Process, wo
         ({"limits": {"rateLimit": {"burst": 5}}}, "limits.rateLimit.perSecond"),
         ({"limits": {"rateLimit": 5}}, "limits.rateLimit"),
         ({"limits": {"backlog": 0}}, "limits.backlog"),
+        ({"weight": 3, "limits": {"backlog": 0}}, "limits.backlog"),
+        ({"weight": 0, "limits": {"concurrency": 7, "backlog": 9}}, "weight"),
+        ({"limits": {"concurrency": 7}, "quotas": {"keys": -1}}, "quotas.keys"),
         ({"quotas": {"jobs": -1}}, "quotas.jobs"),
         ({"quotas": {"runs": 1}}, "quotas.runs"),
     ],

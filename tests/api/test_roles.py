@@ -75,6 +75,30 @@ async def test_a_key_is_made_rotated_and_revoked_by_an_admin(world: World, api: 
     assert not any("key" in each for each in listed)
 
 
+async def test_an_admin_makes_nobody_an_operator_and_so_reaches_no_other_tenant(
+    world: World, api: Caller, stranger: Caller
+):
+    """Not with as few scopes as it has itself either: it is the role that reaches every tenant."""
+    admin = Caller(api.app, await key_of(world, Role.ADMIN))
+    body = {"name": "x", "role": "operator", "scopes": sorted(GRANTS[Role.ADMIN])}
+    refused = await admin.post("/v1/keys", body)
+    assert (refused.status, "operator" in refused.json["detail"]) == (403, True)
+    theirs = (await stranger.get("/v1/keys")).json["items"][0]["keyId"]
+    narrowed = await key_of(world, Role.OPERATOR, scopes=sorted(GRANTS[Role.ADMIN]))
+    (known,) = [
+        each
+        for each in (await admin.get("/v1/keys")).json["items"]
+        if each["role"] == "operator" and len(each["scopes"]) == len(GRANTS[Role.ADMIN])
+    ]
+    for way in (":rotate", ":limit"):
+        answer = await admin.post(f"/v1/keys/{known['keyId']}{way}", {"rateLimit": None} if way == ":limit" else {})
+        assert answer.status == 403, way
+    assert (await admin("DELETE", f"/v1/keys/{known['keyId']}")).status == 403
+    assert (await admin.get(f"/v1/keys/{theirs}")).status == 404
+    assert (await admin.post("/v1/keys", {"name": "y", "tenant": "rival"})).status == 404
+    assert (await Caller(api.app, narrowed).get(f"/v1/keys/{theirs}")).status == 200, "what it would have meant"
+
+
 async def test_what_makes_no_sense_of_a_key_is_refused(api: Caller):
     bad = {
         "name": [{"name": ""}, {"name": "a\x00"}, {"name": "x" * 101}],

@@ -69,6 +69,16 @@ async def test_rules_outlive_an_expression_to_which_they_mean_nothing(api: Calle
     assert (await api("PATCH", address, {"cronExpression": "0 3 * * *"})).json["dst"]["gap"] == "skip"
 
 
+@pytest.mark.parametrize("recurrence", [{"every": "P2D"}, {"when": "every 2 days at 02:30"}])
+async def test_steps_of_a_calendar_have_rules_too(api: Caller, recurrence: dict[str, object]):
+    anchor = {"scheduleAt": "2027-03-26T01:30:00Z"} if "every" in recurrence else {}
+    body = {**PLAIN, **recurrence, **anchor, "timezone": "Europe/Berlin", "dst": {"gap": "skip"}}
+    job = (await api.post("/v1/jobs", body)).json
+    assert job["dst"] == {"gap": "skip", "fold": "once"}
+    changed = (await api("PATCH", f"/v1/jobs/{job['jobId']}", dict.fromkeys(recurrence))).json
+    assert "dst" not in changed
+
+
 async def test_rules_leave_with_the_expression_that_they_belong_to(api: Caller):
     job = (await api.post("/v1/jobs", {**NIGHTLY, "dst": {"gap": "skip"}})).json
     changed = (await api("PATCH", f"/v1/jobs/{job['jobId']}", {"every": "PT1H"})).json
@@ -79,6 +89,7 @@ async def test_rules_leave_with_the_expression_that_they_belong_to(api: Caller):
     ("fields", "field"),
     [
         ({"every": 60, "dst": {"gap": "skip"}}, "dst"),
+        ({"every": "P1D", "dst": {"gap": "skip"}}, "dst"),
         ({"cronExpression": "0 9 * * *", "dst": {"gap": "jump"}}, "dst.gap"),
         ({"cronExpression": "0 9 * * *", "dst": {"hour": 2}}, "dst.hour"),
     ],

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from api.calling import Caller, ask
+from api.calling import Caller, application, ask
 from foliot.domain.ids import encode
-from foliot.services.tenants import Tenants
+from foliot.kit.signals import READY
+from foliot.services.tenants import REMEMBERED, Tenants
+from services.remotes import waiting
 from world import PATIENCE, World
 
 WORKER = encode("wrk", 5)
@@ -50,6 +52,28 @@ async def test_a_key_that_serves_nothing_is_told_what_to_do(api: Caller, strange
     assert "scope work" in refused.json["detail"]
     assert "--serve" in refused.json["hint"]
     assert (await claim(stranger, lanes)).status == 403
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_worker_that_waits_gets_nothing_once_its_key_is_believed_no_more(world: World, *, ends: bool):
+    now = [0.0]
+    api = Caller(application(world, Tenants(world.database, lambda: now[0])), world.key)
+    lanes = await register(api)
+    poll = asyncio.ensure_future(claim(api, lanes, wait=20))
+    await waiting(world, 1)
+    if ends:
+        await world.sql("UPDATE api_key SET revoked_at = clock_timestamp()")
+    now[0] = REMEMBERED + 0.1
+    await world.submit()
+    world.gateway.wake()
+    answer = await asyncio.wait_for(poll, PATIENCE)
+    if not ends:
+        assert (answer.status, len(answer.json["runs"]["runId"])) == (200, 1)
+        return
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert (await world.count("claim"), await world.count("ready")) == (0, 1)
+    assert READY in world.hints
+    assert await world.value("SELECT max(deaths) + max(attempt) FROM run WHERE id > 0") == 0, "nobody has had it"
 
 
 async def test_a_key_of_the_same_tenant_that_serves_another_queue_is_refused_too(api: Caller, world: World):

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from foliot.bench.bed import Bed, server
-from foliot.bench.measure import Bench, compare
-from foliot.bench.report import is_noisy, publish
+from foliot.bench.latency import measure_latency
+from foliot.bench.measure import compare
+from foliot.bench.pulse import Beat, Look, Pulse
+from foliot.bench.report import is_noisy, page, publish
 from foliot.bench.tune import SETTINGS, finalists
 
 
@@ -31,9 +33,40 @@ def test_the_bench_measures_beside_the_floor_and_finds_every_run_in_history():
 async def test_start_latency_is_measured_from_the_call_to_the_handler_beside_two_bare_commits():
     with server() as running:
         async with Bed.made(running.dsn) as bed:
-            bench = Bench(bed, 0.5, lambda _: None)
-            for found in (await bench._latency(), await bench._two_commits()):
-                assert 0 < found["p50"] <= found["p95"] <= found["p99"]
+            found = await measure_latency(bed, 0.5, lambda _: None)
+    for times in (found["latency"], found["twoCommits"]):
+        assert 0 < times["p50"] <= times["p95"] <= times["p99"]
+    slowest = found["slowest"]
+    assert len(slowest) == 10
+    assert [each["at"] for each in slowest] == sorted(each["at"] for each in slowest)
+    assert max(each["ms"] for each in slowest) >= found["latency"]["p99"]
+    assert all(each["commit"] > 0 or each["ms"] < 40 for each in slowest)
+
+
+def test_beside_a_slow_start_stands_what_happened_at_the_same_time():
+    pulse = Pulse(None, None)
+    pulse.beats += [Beat(10.0, 0.001, 0.0), Beat(10.2, 0.03, 0.0), Beat(10.5, 0.001, 0.09), Beat(11.0, 0.5, 0.0)]
+    pulse.looks += [Look(9.5, 10.0, 0.5, ("autovacuum: VACUUM foliot.run",)), Look(10.05, 10.55, 0.1, ("checkpoint",))]
+    assert pulse.around(10.21, 10.24) == {"commit": 30.0, "wake": 0.0, "steal": 10, "server": ["checkpoint"]}
+    assert pulse.around(10.1, 10.46) == {"commit": 30.0, "wake": 90.0, "steal": 10, "server": ["checkpoint"]}
+    assert pulse.around(20.0, 20.1) == {"commit": 0.0, "wake": 0.0, "steal": 0, "server": []}
+
+
+def test_the_report_tells_the_slowest_starts():
+    near = {"commit": 25.0, "wake": 0.3, "steal": 4, "server": ["checkpoint"]}
+    results = {"floor": {"settings": {}}, "latencyMs": {"p50": 1.4}, "repeats": {"latency": [{"p50": 1.4}]}}
+    results |= {
+        "latencySeconds": 30.0,
+        "slowest": [[{"at": 3.5, "ms": 38.9, **near}], [{"at": 7.0, "ms": 90.0, **near}]],
+    }
+    machine = {"commit": "abc", "measuredAt": "now", "processors": 2, "processor": "P", "memoryGiB": 4}
+    machine |= {"system": "S", "python": "3.11"}
+    head = {"machine": machine, "postgres": "18", "loadBefore": 0.1, "minutes": 1.0, "seconds": 8.0}
+    text = page({**head, "results": results})
+    assert "measured for 30 s a repeat" in text
+    assert "The floor was tuned" not in text  # there was none
+    assert "1 of these 2 times" in text
+    assert "| 1 | 3.5 | 38.9 | 25.0 | 0.3 | 4 | checkpoint |" in text
 
 
 async def test_no_analyze_ever_sees_the_tables_without_their_ballast():
@@ -91,4 +124,5 @@ def test_a_report_warns_of_a_ratio_that_says_little(tmp_path):
     assert "0.50 (0.30 to 1.00)" in text
     assert "**Noisy: drain." in text
     assert "1.50 s" in text
+    assert "The floor was tuned" in text
     assert json.loads((tmp_path / "bench.json").read_text())["results"] == results

@@ -1,19 +1,21 @@
-"""The parts of the bench of peers that need no peer: what it counts, keeps, shows and draws."""
+"""The bench of peers as far as it needs nobody else: what it counts, keeps, shows and draws, and Foliot's own row."""
 
 import asyncio
 import importlib.util
 import json
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from bench.peers import measure
 from bench.peers.__main__ import Run
 from bench.peers.adapters import PEERS
 from bench.peers.adapters.floor import FloorRepeat
 from bench.peers.installing import CannotInstallError, _call
+from bench.peers.measure import Repeat
 from bench.peers.peer import SCRIPTS, Home, Peer
 from bench.peers.plan import Plan
 from bench.peers.plot import plot
@@ -142,10 +144,9 @@ def test_the_plan_is_read_from_the_environment_and_blanks_mean_the_default():
     assert plan == Plan(seconds=2.0, runs=2_000, repeats=1, only=("celery", "awa"), fresh=True)
 
 
-def test_the_largest_number_of_schedules_is_measured_once():
-    assert Plan().schedules(0) == (1_000, 10_000, 100_000)
-    assert Plan().schedules(1) == (1_000, 10_000)
-    assert Plan(runs=2_000).schedules(0) == (1_000,)
+def test_a_shortened_run_has_no_more_schedules_than_runs():
+    assert Plan().schedules == (1_000, 10_000, 100_000)
+    assert Plan(runs=2_000).schedules == (1_000,)
 
 
 def test_a_peer_is_due_until_it_has_all_its_repeats(tmp_path):
@@ -319,3 +320,45 @@ def test_a_worker_command_gets_its_own_python_script_and_number():
     home = Home(peer, "/env/python", {})
     assert [command[2] for command in home.workers()] == ["bench0@%h", "bench1@%h"]
     assert home.workers()[0][:2] == ["/env/python", str(SCRIPTS / "with_celery.py")]
+
+
+# Foliot's own row, in small
+
+
+class Copied:
+    """A store whose databases have their tables already: that spares each cell a migration."""
+
+    def __init__(self, copies, template):
+        self._copies = copies
+        self._template = template
+
+    @asynccontextmanager
+    async def fresh(self):
+        with self._copies.of(self._template) as dsn:
+            yield dsn
+
+
+def at_home(name, tmp_path):
+    return Home.made(BY_NAME[name], tmp_path, sys.executable)
+
+
+async def test_foliot_is_measured_in_every_cell(copies, template, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "SPARE", 4.0)
+    monkeypatch.setattr(measure, "PROBE", 20)
+    plan = Plan(seconds=0.5, runs=1_000)
+    numbers = await Repeat(at_home("foliot", tmp_path), Copied(copies, template), plan).run()
+    assert numbers["errors"] == {}
+    assert (numbers["drained"], numbers["again"]) == (1_000, 0)
+    assert all(numbers[name] > 0 for name in ("bulk", "single", "drain", "sustained", "held", "p50", "wal"))
+    assert numbers["due1000"].keys() == {"p50", "p95", "p99", "max", "fires", "stores"}
+    assert 0 <= numbers["due1000"]["max"] < measure.LONGEST_LOAD
+
+
+async def test_the_floor_is_measured_in_every_cell(copies, template, tmp_path):
+    tuned = {name: [(1_000, 1)] for name in ("bulk", "drain", "sustained")}
+    plan = Plan(seconds=0.5, runs=1_000)
+    repeat = FloorRepeat(at_home("floor", tmp_path), Copied(copies, template), plan, [{"tuned": tuned}])
+    numbers = await repeat.run()
+    assert numbers["errors"] == {}
+    assert all(numbers[name] > 0 for name in ("bulk", "single", "drain", "sustained", "held", "wal"))
+    assert numbers["tuned"] == tuned

@@ -54,7 +54,14 @@ def test_a_fixed_time_in_a_fold_fires_in_the_first_pass_only():
     assert fires("30 2 * * *", "Europe/Berlin", *window) == ["25T00:30:00"]
 
 
-def test_a_wildcard_follows_elapsed_time_through_a_fold():
+def test_a_wildcard_among_the_minutes_of_a_fixed_hour_is_a_fixed_time():
+    spring = at("2026-03-29T00:00:00Z"), at("2026-03-29T06:00:00Z")
+    autumn = at("2026-10-24T23:00:00Z"), at("2026-10-25T06:00:00Z")
+    assert fires("*/15 2 * * *", "Europe/Berlin", *spring) == ["29T01:00:00"]
+    assert fires("*/30 2 * * *", "Europe/Berlin", *autumn) == ["25T00:00:00", "25T00:30:00"]
+
+
+def test_a_wildcard_hour_follows_elapsed_time_through_a_fold():
     window = at("2026-10-24T23:59:00Z"), at("2026-10-25T01:59:00Z")
     assert fires("*/30 * * * *", "Europe/Berlin", *window) == [
         "25T00:00:00",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos import figures, report
+from chaos import report
 from chaos.client import SUBMITS
 from chaos.nemesis import Burst, Strike
 from chaos.records import Outcome, Phase, load
@@ -25,22 +25,34 @@ BURSTS = [
             (6.0, Strike("stop", "worker-1")),
             (7.0, Strike("cutBeforeCommit", "worker-2")),
             (8.0, Strike("delay", "api-1")),
+            (8.0, Strike("clockJump", "scheduler-0")),
+            (9.0, Strike("partition", "worker-2")),
         ],
     ),
     Burst(
         8.0,
         [
-            (0.0, Strike("stall", "worker-2")),
-            (1.0, Strike("halfOpen", "api-0")),
-            (2.0, Strike("kill", "scheduler-0")),
-            (3.0, Strike("kill", "worker-3")),
-            (8.0, Strike("kill", "api-1")),
+            (0.0, Strike("postgresStop", "postgres")),
+            (4.0, Strike("stall", "worker-2")),
+            (4.0, Strike("halfOpen", "api-0")),
+            (5.0, Strike("kill", "scheduler-0")),
+            (6.0, Strike("kill", "worker-3")),
+            (9.0, Strike("kill", "api-1")),
         ],
     ),
     Burst(4.0, [(0.0, Strike("rollingRestart", "all"))]),
 ]
 SURE = {strike.kind for burst in BURSTS[:2] for _, strike in burst.strikes}
-"""The last burst falls to a machine so slow that the others take all the time there is."""
+"""All but three kinds. The last burst falls to a machine so slow that the others take all the time there is; for a full
+disk and a stopped supervisor there is no time."""
+SLOWEST = 5.0
+"""Seconds that a handler takes: long enough that every worker holds something when it is killed."""
+WITHIN = {
+    "worker kill to restart of its runs": 30.0,
+    "scheduler kill to next fire": 20.0,
+    "database accepting to first start": 15.0,
+}
+"""Seconds; more than we promise, because other tests take the machine's time meanwhile."""
 
 ALWAYS = (
     "replayed letters by hand",
@@ -69,19 +81,23 @@ ALWAYS = (
 def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     evidence_folder, said = tmp_path / "evidence", []
     evidence_folder.mkdir()
-    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS)
+    # With a ledger that refuses zombies, as a careful application would; in the long runs it only observes.
+    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST, guard=True)
     done = asyncio.run(run(options, said.append))
     evidence = load(evidence_folder)
 
-    assert {fault.kind for fault in evidence.faults} >= SURE
+    assert not SURE - {fault.kind for fault in evidence.faults} - done.lacking.keys()
     assert evidence.dump.quiet
     _nothing_is_lost(evidence, done.acknowledged)
-    taken_over = figures.recovery(evidence)["worker kill to restart of its runs"]
-    assert taken_over["cases"] == 0 or taken_over["worst"] < 30
 
     verdict = check(evidence)
     assert verdict.violations == 0, verdict.to_markdown()
+    recovery = verdict.measures["L2"]["promised"]
+    assert not [name for name, within in WITHIN.items() if not recovery[name].get("worst", within) < within], recovery
+    assert verdict.measures["L1"]["quiet"].get("max", 0.0) < evidence.settings["seconds"]
+    assert set(verdict.idle) <= {"S13", "S31"}
     assert verdict.rare["lease take-overs"]
+    assert [effect for effect in evidence.effects if effect.phase is Phase.REJECTED]
     assert not [path for path in ALWAYS if not verdict.rare[path]]
     assert all(count for path, count in verdict.rare.items() if path.startswith("commands"))
     report.write(tmp_path / "report", report.make(evidence, done, verdict, "make test"), evidence, verdict)

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from chaos.act import Act
 from chaos.ledger import Ledger, Target, serve_reports
+from chaos.patience import until
 from chaos.records import Effect, Phase, digest, read_lines
 from chaos.reporter import FencedOut, Reporter
 from foliot.kit.tasks import background
@@ -130,6 +131,25 @@ async def test_the_http_target_reports_for_its_caller_and_fails_as_planned(tmp_p
     assert (found[0].job, found[0].tenant, found[0].payload) == ("job_a", "acme", digest(payload))
     assert found[0].scheduled_at == 1772355600.0
     assert found[0].nonce != found[3].nonce
+
+
+async def test_a_zombie_is_refused_in_the_middle_of_its_work(tmp_path: Path):
+    payload = {"tenant": "acme", "serial": "1.1", "slow": 0.7}
+    body = {"runId": "run_http", "jobId": None, "payload": payload}
+    ledger = Ledger(tmp_path / "ledger.jsonl", guard=True)
+    async with target(ledger) as url, aiohttp.ClientSession() as session:
+
+        async def call(attempt: int, fence: int) -> int:
+            async with session.post(url, json=body, headers=headers(attempt, fence)) as answer:
+                return answer.status
+
+        old = asyncio.create_task(call(1, 5))
+        assert await until(lambda: ledger.counts[Phase.EFFECT] == 1, 10)
+        new = asyncio.create_task(call(2, 6))
+        assert (await old, await new) == (409, 200)
+    found = read_lines(tmp_path / "ledger.jsonl", Effect)
+    assert [each.phase for each in found if each.fence == 5] == [Phase.START, Phase.EFFECT, Phase.REJECTED]
+    assert [each.phase for each in found if each.fence == 6] == [Phase.START, Phase.EFFECT, Phase.BEAT, Phase.END]
 
 
 async def test_slow_handlers_give_signs_of_life():

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from chaos import topology
+from chaos.site import free_ports
 from chaos.topology import Topology
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresServer
@@ -40,8 +41,9 @@ async def test_a_process_that_does_not_come_up_is_named_with_its_last_words(
     monkeypatch.setattr(topology, "READY", 0.0)
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "api-0.log").write_text("first\n" * 50 + "the port is taken\n")
-    (port,) = topology.free_ports(1)
+    (port,) = free_ports(1)
     system = Topology.__new__(Topology)
+    system.networks = {}
     system.folder, system._ports = tmp_path, {"http-0": port, "http-1": port}
     with pytest.raises(TimeoutError, match="api-0 was not ready") as error:
         await system.ready()

@@ -1,5 +1,6 @@
 """Mutations fit the present source, and leave something that can run."""
 
+import asyncio
 import py_compile
 import random
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import cast
 
 import pytest
 
+from chaos import mutants
 from chaos.deeds import Deeds
-from chaos.mutants import STARTED, UNEXPECTED, Round, Trial, crashes, summary
+from chaos.mutants import Campaign, Trial, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
 from chaos.records import REFUSED
+from chaos.round import STARTED, UNEXPECTED, Round, crashes
 from chaos.topology import NODES, Topology
 
 
@@ -84,3 +87,51 @@ def test_caught_means_found_by_a_check_and_clean_without_the_mutation():
     assert [trial.caught for trial, _ in cases] == [expected for _, expected in cases]
     assert summary([trial for trial, _ in cases]) == "mutants: 1 caught of 5"
     assert "S6 (2)" in cases[0][0].row()
+
+
+def alike(name: str, seconds: float = 1.0) -> Mutant:
+    return Mutant(name, "nothing", (), [], seconds)
+
+
+async def test_so_many_rounds_go_on_at_once_and_an_unmutated_round_is_shared(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mutants, "build", lambda _, folder: folder)
+    monkeypatch.setattr(mutants, "_ensure_used", lambda _: None)
+    rounds, going, most = [], 0, 0
+
+    async def fake(self: Campaign, mutant: Mutant, source: Path | None, seed: int) -> Round:
+        nonlocal going, most
+        async with self._rounds:
+            going, most = going + 1, max(most, going + 1)
+            await asyncio.sleep(0)
+            going -= 1
+            rounds.append((mutant.name if source else "unmutated", mutant.seconds, seed))
+            return Round(seed=seed, seconds=1, found={"S6": 1} if source else {})
+
+    monkeypatch.setattr(Campaign, "_round", fake)
+    campaign = Campaign(2, 600)
+    names = [alike("a"), alike("b"), alike("c", 2.0), alike("d")]
+    trials = await asyncio.gather(*(campaign.attempt(mutant, 20) for mutant in names))
+    assert most == 2
+    assert all(trial.caught for trial in trials)
+    assert sorted(each for each in rounds if each[0] == "unmutated") == [("unmutated", 1.0, 20), ("unmutated", 2.0, 20)]
+
+
+async def test_a_mutant_has_rounds_until_it_is_caught_or_its_time_is_used_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mutants, "build", lambda _, folder: folder)
+    monkeypatch.setattr(mutants, "_ensure_used", lambda _: None)
+    seeds = []
+
+    async def fake(self: Campaign, mutant: Mutant, source: Path | None, seed: int) -> Round:
+        seeds.append(seed)
+        return Round(seed=seed, seconds=100)
+
+    monkeypatch.setattr(Campaign, "_round", fake)
+    trial = await Campaign(1, 350).attempt(alike("a"), 20)
+    assert seeds == [20, 21, 22]
+    assert (trial.caught, trial.control, trial.seconds) == (False, None, 300)
+
+
+async def test_a_round_that_breaks_down_proves_nothing(monkeypatch: pytest.MonkeyPatch):
+    found = await Campaign(1, 600)._round(alike("there is no such mutant"), None, 1)
+    assert found.void.startswith("did not run")
+    assert not found.found

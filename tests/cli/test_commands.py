@@ -14,12 +14,13 @@ import pytest
 
 from cli.conftest import Shell
 from foliot.cli.codes import Code
-from foliot.cli.commands import read_policy
+from foliot.cli.commands import hidden_files, read_policy
 from foliot.cli.compose import CannotStart
 from foliot.cli.contents import SECTIONS
 from foliot.cli.examples import EXAMPLES
 from foliot.cli.main import COMMANDS, main
 from foliot.cli.processes import load_app
+from foliot.kit.settings import Settings
 from foliot.kit.tasks import background
 from foliot.services.membership import Membership
 from foliot.services.tenants import Tenants
@@ -323,6 +324,15 @@ async def test_a_file_of_commands_that_others_may_change_or_nobody_can_read_is_r
     assert "chmod go-w" in refused.value.hint
     with pytest.raises(CannotStart, match="No such file"):
         read_policy(folder / "nowhere.toml")
+
+
+def test_commands_find_nothing_where_keys_and_passwords_are(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PGPASSFILE", "/etc/foliot/pgpass")
+    monkeypatch.setenv("PGSERVICEFILE", "/etc/foliot/services")
+    dsn = "postgresql://foliot@db/foliot?sslmode=verify-full&sslkey=%2Fetc%2Fssl%2Ffoliot.key"
+    settings = Settings.read({"FOLIOT_HOME": str(folder), "FOLIOT_DATABASE_URL": dsn, "FOLIOT_COMMANDS": "/etc/policy"})
+    hidden = set(hidden_files(settings))
+    assert hidden >= {str(folder), "/etc/policy", "/etc/foliot/pgpass", "/etc/foliot/services", "/etc/ssl/foliot.key"}
 
 
 async def test_a_module_that_is_none_is_said_before_anything_starts(lost: Shell, folder: Path):

@@ -1,6 +1,7 @@
 """`foliot secret …`, `foliot encryption …`, and what a process says whose master key is not the right one."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,7 @@ async def test_the_doctor_opens_the_canary_and_looks_for_plain_text(at_database:
     assert "not" in (await found())["detail"]
     await world.sql("DELETE FROM job")
     assert MASTER.current in (await found())["detail"]
+    for delay in (None, timedelta(days=1)):  # what waits to run lies in tables of its own
+        await world.submit(delay=delay)
+        assert "1 of 1 payloads" in (await found())["detail"]
+        await world.sql(f"DELETE FROM {'run' if delay is None else 'timer'} WHERE id > 0")

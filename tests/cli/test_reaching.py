@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,16 @@ async def test_the_key_of_foliot_up_serves_every_queue_also_one_of_before(world:
     access = find_access({"FOLIOT_HOME": str(folder)})
     assert access is not None
     await world.sql("UPDATE api_key SET serves = NULL")
-    await introduce(folder, "http://127.0.0.1:7070", Tenants(world.database))
+    for _ in range(2):
+        await introduce(folder, "http://127.0.0.1:7070", Tenants(world.database))
     owner = await Tenants(world.database).whose(access.key)
     assert owner is not None
     assert owner.serves == ["*"]
+    told = await world.sql("SELECT actor, action, subject, after FROM audit ORDER BY id")
+    name = f"key_{owner.key}"
+    assert [row["subject"] for row in told] == ["tenant dev", name, name], "its keys are made and changed by somebody"
+    assert {(socket.gethostname() in row["actor"], row["action"]) for row in told} == {(True, "up")}
+    (folder / "client.json").unlink()
+    await introduce(folder, "http://127.0.0.1:7070", Tenants(world.database))
+    (made,) = await world.sql("SELECT subject FROM audit WHERE after LIKE '%foliot up at%'")
+    assert made["subject"] != name

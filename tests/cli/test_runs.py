@@ -1,5 +1,7 @@
 """`foliot run …`"""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from cli.conftest import Shell
@@ -52,6 +54,39 @@ async def test_a_run_is_submitted_for_later_and_once(shell: Shell):
     later = (await shell.json("run", "submit", "noop", "--at", "2030-01-01T09:00:00Z", "--queue", "reports"))["runId"]
     assert (await shell.json("run", "get", later))["scheduledAt"] == "2030-01-01T09:00:00Z"
     assert "--at: has no offset" in await shell("run", "submit", "noop", "--at", "2030-01-01T09:00:00", code=1)
+
+
+async def test_many_runs_are_submitted_from_a_file_and_again_after_a_break_none_is_twice(
+    shell: Shell, world: World, tmp_path: Path
+):
+    lines = [
+        {"handler": "noop", "payload": {"n": 1}, "maxRetries": 7},
+        {"payload": None, "runAt": "2030-01-01T00:00:00Z"},
+    ]
+    file = tmp_path / "runs.jsonl"
+    file.write_text("\n".join([*map(json.dumps, lines), ""] + ['{"delay": 60}'] * 1_500))
+    words = ("run", "submit", "usual", "--file", str(file), "--queue", "reports", "--idempotency-key", "import")
+    made = (await shell.json(*words))["runIds"]
+    assert len(set(made)) == 1_502
+    assert (await shell.json(*words))["runIds"] == made
+    assert "1,502 runs accepted" in await shell(*words)
+    assert await world.count("run") + await world.count("timer") == 1_502
+    first, second, last = [await shell.json("run", "get", run) for run in (made[0], made[1], made[-1])]
+    assert (first["handler"], second["handler"], last["handler"]) == ("noop", "usual", "usual")
+    assert second["scheduledAt"] == "2030-01-01T00:00:00Z"
+    assert {first["queue"], second["queue"], last["queue"]} == {"reports"}
+
+
+async def test_a_line_that_is_no_run_is_named_and_nothing_is_submitted(shell: Shell, world: World, tmp_path: Path):
+    file = tmp_path / "runs.jsonl"
+    for text, said in (
+        ('{"handler": "noop"}\n[1]\n', "line 2: is no run"),
+        ('{"payload": 1}', "line 1: has no handler"),
+    ):
+        file.write_text(text)
+        assert said in await shell("run", "submit", "--file", str(file), code=1)
+    assert "name a HANDLER" in await shell("run", "submit", code=2)
+    assert await world.count("run") == 0
 
 
 async def test_runs_of_one_job_are_found(shell: Shell):

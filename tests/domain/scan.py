@@ -50,7 +50,7 @@ class Pattern:
     def __init__(self, written):
         words = NAMED.get(written, written).upper().split()
         second, minute, hour, self.day, month, self.weekday = words if len(words) == 6 else ["0", *words]
-        self.follows_elapsed_time = minute[0] == "*" or hour[0] == "*"
+        self.follows_elapsed_time = hour[0] == "*"
         self.seconds = [number for number in range(60) if _in_field(number, second, 0, 59)]
         hours = [_in_field(number, hour, 0, 23) for number in range(24)]
         minutes = [_in_field(number, minute, 0, 59) for number in range(60)]

@@ -14,6 +14,7 @@ from foliot.domain.access import (
     Scope,
     check_may,
     check_may_give,
+    check_may_touch,
     check_serves,
     parse_role,
     parse_scopes,
@@ -53,12 +54,24 @@ def test_nobody_gives_what_they_have_not(
 ):
     authority = Authority(1, giver, scopes_of(giver, has, ["*"]))
     new = NewKey("new", role, narrowed, serves)
-    enough = new.may - {Scope.WORK} <= authority.scopes
+    enough = new.may - {Scope.WORK} <= authority.scopes and list(Role).index(role) <= list(Role).index(giver)
     if enough and (not serves or Scope.FLEET_WRITE in authority.scopes):
-        check_may_give(new.may, authority)
+        check_may_give(new, authority)
+        for tenant in (1, 2):  # and what was given reaches no further than who gave it
+            assert authority.reaches(tenant) or not Authority(1, role, new.may).reaches(tenant)
     else:
         with pytest.raises(Forbidden):
-            check_may_give(new.may, authority)
+            check_may_give(new, authority)
+
+
+@given(ROLES, ROLES)
+def test_a_key_of_a_role_above_ones_own_is_not_ones_to_change(theirs: Role, own: Role):
+    authority = Authority(1, own, frozenset(Scope))
+    if list(Role).index(theirs) <= list(Role).index(own):
+        check_may_touch(theirs, authority)
+    else:
+        with pytest.raises(Forbidden, match="'s key"):
+            check_may_touch(theirs, authority)
 
 
 @pytest.mark.parametrize("scope", Scope)

@@ -1,6 +1,6 @@
 """Calendars: what is open, what follows, and what they make of a schedule."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import takewhile
 
 import pytest
@@ -192,9 +192,31 @@ def test_a_run_that_would_move_for_longer_than_a_month_is_skipped():
 @pytest.mark.parametrize("rule", ["skip", "next", "previous", "nearest"])
 def test_a_schedule_that_is_never_allowed_ends_instead_of_searching_for_ever(rule):
     from_now_on = Calendar("UTC", blackouts=(Window(utc("2026-01-01"), utc("2400-01-01")),))
-    assert next_fire(OnCalendar(Cron("* * * * *"), from_now_on, rule), utc("2026-03-01")) is None
+    opens = utc("2400-01-01") if rule == "skip" else None  # nothing is moved for so long
+    assert next_fire(OnCalendar(Cron("* * * * *"), from_now_on, rule), utc("2026-03-01")) == opens
     sundays = OnCalendar(Cron("0 9 * * SUN"), Calendar("UTC", WORKDAYS), "skip")
     assert next_fire(sundays, utc("2026-03-01")) is None
+
+
+def test_a_schedule_finds_its_next_opening_behind_any_number_of_closures():
+    hours = [utc("2026-01-01 01:00") + timedelta(hours=number) for number in range(1_599)]
+    calendar = Calendar("UTC", blackouts=tuple(Window(hour, hour + timedelta(minutes=1)) for hour in hours))
+    hourly = OnCalendar(Cron("0 * * * *"), calendar)
+    assert next_fire(hourly, utc("2026-01-01 00:00")) == hours[-1] + timedelta(hours=1)
+
+
+def test_a_schedule_finds_its_next_opening_behind_a_week_of_small_windows():
+    mondays = tuple(Weekly(minute, 1) for minute in range(0, 2 * 1440, 2))
+    every_other_minute = OnCalendar(Cron("*/2 * * * *"), Calendar("UTC", weekly=mondays))
+    assert next_fire(every_other_minute, utc("2026-06-01 00:00")) == utc("2026-06-03 00:00")
+
+
+@pytest.mark.parametrize("rule", ["skip", "previous", "next"])
+def test_years_of_holidays_are_waited_for(rule):
+    days = tuple(date(2026, 6, 1) + timedelta(days=number) for number in range(3_000))
+    daily = OnCalendar(Cron("0 9 * * *"), Calendar("UTC", holidays=days), rule)
+    opens = datetime.combine(days[-1] + timedelta(days=1), time(9), UTC)
+    assert next_fire(daily, utc("2026-06-20 00:00")) == opens
 
 
 def test_a_blackout_of_readings_follows_the_clocks_and_one_of_instants_does_not():

@@ -63,7 +63,9 @@ def test_in_utc_the_next_fire_is_the_first_minute_that_matches(expression, zone_
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(ELAPSED), zones_and_starts())
-def test_a_wildcard_follows_elapsed_time_and_fires_at_every_minute_whose_reading_matches(expression, zone_and_start):
+def test_a_wildcard_hour_follows_elapsed_time_and_fires_at_every_minute_whose_reading_matches(
+    expression, zone_and_start
+):
     zone, start = zone_and_start
     until, matches = start + 36 * HOUR, matcher(expression)
     expected = [now for now in minutes_between(start, until) if now > start and matches(now.astimezone(zone))]
@@ -98,7 +100,8 @@ def test_asked_anew_from_any_start_it_agrees_with_one_continuous_iteration(expre
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.sampled_from([*FIXED, "*/30 * * * *", "*/10 2 * * *", "7 * * * *"]),
+    # To cronsim, as to Debian, a `*` among the minutes is enough to follow elapsed time; to us it is not.
+    st.sampled_from([*(each for each in FIXED if not each.startswith("*")), "*/30 * * * *", "7 * * * *"]),
     zones_and_starts([name for name in ZONES if name != "Australia/Lord_Howe"]),
 )
 def test_where_clocks_change_by_hours_it_agrees_with_cronsim_running_through(expression, zone_and_start):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.readings import BERLIN, ELAPSED, FIXED, HOUR, MINUTE, matcher, minutes_between, utc, zones_and_starts
-from foliot.domain.cron import Cron, Dst, fires_after, next_after
+from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.preview import preview
 from foliot.domain.schedule import Every, canonical_key, parse_key
 
@@ -39,7 +39,7 @@ def expected_fires(expression, zone, start, until, dst):
 def test_every_rule_does_what_a_wall_clock_watched_minute_by_minute_says(expression, zone_and_start, dst):
     zone, start = zone_and_start
     until = start + 36 * HOUR
-    found = list(islice(fires_after(expression, zone, start, dst), 200))
+    found = list(islice(fires_after(expression, zone, start, dst), 500))
     assert [fire for fire in found if fire <= until] == expected_fires(expression, zone, start, until, dst)
 
 
@@ -69,6 +69,19 @@ def test_half_past_two_in_berlin(dst, spring, autumn):
     assert fires(AUTUMN) == autumn
 
 
+def test_a_wildcard_among_the_minutes_of_a_fixed_hour_follows_the_wall_clock():
+    def fires(start, dst=USUAL):
+        found = islice(fires_after("*/15 2 * * *", BERLIN, start, dst), 20)
+        return [fire for fire in found if fire < start + 24 * HOUR]
+
+    first = [utc(2026, 10, 25, 0, minute) for minute in (0, 15, 30, 45)]
+    assert fires(SPRING) == [utc(2026, 3, 29, 1)]
+    assert fires(AUTUMN) == first
+    assert fires(SPRING, Dst("skip", "twice")) == []
+    assert fires(AUTUMN, Dst("skip", "twice")) == [*first, *(fire + HOUR for fire in first)]
+    assert Cron("*/15 2 * * *", "Europe/Berlin", Dst("skip")).dst == Dst("skip")
+
+
 @pytest.mark.parametrize("expression", ELAPSED)
 def test_rules_mean_nothing_to_what_follows_elapsed_time_so_such_schedules_are_shared(expression):
     assert Cron(expression, "Europe/Berlin", Dst("skip", "twice")) == Cron(expression, "Europe/Berlin")
@@ -92,6 +105,36 @@ def test_a_preview_shows_the_wall_clock_and_flags_the_days_on_which_it_changes()
     assert [fire.transition for fire in fires] == [None, "gap", None]
     (back,) = preview(Cron("0 9 * * *", "Europe/Berlin"), utc(2026, 10, 25, 1), 1)
     assert back.transition == "fold"
+
+
+@pytest.mark.parametrize(
+    ("zone", "after", "flagged"),
+    [
+        ("Africa/Cairo", utc(2026, 4, 22, 12), [None, "gap", None]),  # midnight of the 24th is skipped
+        ("Africa/Cairo", utc(2026, 10, 28, 12), ["fold", None, None]),  # 23:00 of the 29th comes twice
+        ("America/Havana", utc(2026, 3, 7, 0), [None, "gap", None]),
+        ("America/Havana", utc(2026, 10, 31, 0), [None, "fold", None]),  # midnight of the 1st comes twice
+        ("America/Santiago", utc(2026, 9, 5, 0), [None, "gap", None]),
+        ("Asia/Beirut", utc(2026, 3, 27, 12), [None, "gap", None]),
+        (
+            "Pacific/Apia",
+            utc(2011, 12, 29, 0),
+            [None, "gap", "gap"],
+        ),  # what 30 December would have had fires on the 31st
+    ],
+)
+def test_a_change_at_midnight_is_flagged_on_the_day_that_it_shortens_or_lengthens(zone, after, flagged):
+    fires = preview(Cron("30 12 * * *", zone), after, 3)
+    assert [fire.transition for fire in fires] == flagged
+
+
+def test_the_fire_that_a_gap_at_midnight_puts_off_is_the_one_that_is_flagged():
+    fires = preview(Cron("30 0 * * *", "Africa/Cairo"), utc(2026, 4, 22, 12), 3)
+    assert [(fire.local.isoformat(), fire.transition) for fire in fires] == [
+        ("2026-04-23T00:30:00+02:00", None),
+        ("2026-04-24T01:00:00+03:00", "gap"),
+        ("2026-04-25T00:30:00+03:00", None),
+    ]
 
 
 def test_a_preview_of_an_interval_is_in_utc_and_one_that_ends_is_short():

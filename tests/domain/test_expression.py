@@ -62,6 +62,22 @@ def test_the_canonical_form_fires_when_the_written_one_would(expression):
         assert list(islice(CronSim(parse_cron(expression), START), 5)) == expected
 
 
+def spelt(numbers):
+    """Other words for the same numbers: in any order, some twice, some as ranges of one."""
+    return st.permutations(numbers).flatmap(
+        lambda some: st.lists(st.sampled_from(some), max_size=3).map(
+            lambda again: ",".join([*map(str, some), *(f"{each}-{each}" for each in again)])
+        )
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 23), min_size=1, max_size=8, unique=True), st.data())
+def test_the_same_numbers_have_one_text_however_they_are_spelt(hours, data):
+    one, other = data.draw(spelt(hours)), data.draw(spelt(hours))
+    assert parse_cron(f"0 {one} * * *") == parse_cron(f"0 {other} * * *")
+
+
 @settings(max_examples=200, deadline=None)
 @given(written)
 def test_the_canonical_form_is_its_own_canonical_form(expression):
@@ -88,8 +104,28 @@ def test_whatever_is_sent_is_an_expression_or_a_refusal_with_a_hint(expression):
         ("0 0 9 * * Mon", "0 9 * * 1"),  # second 0 is what five fields mean
         ("30 0 9 * * 1", "30 0 9 * * 1"),
         ("0 9 * jan-mar 7", "0 9 * 1-3 0"),
-        ("30,0,30 9 * * FRI,MON", "0,30 9 * * 1,5"),
-        ("0 9 * * MON-SUN", "0 9 * * 1-7"),
+        ("30,5,30 9 * * FRI,MON", "5,30 9 * * 1,5"),
+        ("0 9 * * 1,2,3,4,5", "0 9 * * 1-5"),
+        ("0 9 * * MON-WED,3-5", "0 9 * * 1-5"),
+        ("0 9 * * MON-SUN", "0 9 * * 0-6"),
+        ("0 9 * * 0-7", "0 9 * * 0-6"),
+        ("0 9 * * */1", "0 9 * * *"),
+        ("0 9 * * FRI-SUN", "0 9 * * 0,5,6"),
+        ("0 9 10,5-6 * *", "0 9 5,6,10 * *"),
+        ("0 9 5-6,10 * *", "0 9 5,6,10 * *"),
+        ("0 9 1-31 * *", "0 9 1-31 * *"),  # not `*`: beside days of the week either is enough then
+        ("0 0-23 * * *", "0 0-23 * * *"),  # not `*`, which follows elapsed time
+        ("0 */2 * * *", "0 */2 * * *"),
+        ("0 2/6 * * *", "0 2-20/6 * * *"),
+        ("0 9 * 1-12 *", "0 9 * * *"),
+        ("0 9 * 1,4,7,10 *", "0 9 * */3 *"),
+        ("0-59 9 * * *", "* 9 * * *"),
+        ("45,0,15,30 9 * * *", "*/15 9 * * *"),
+        ("5/20 9 * * *", "5-45/20 9 * * *"),
+        ("*/60 9 * * *", "0 9 * * *"),
+        ("0-59 0 9 * * *", "* 0 9 * * *"),
+        ("0-0 0 9 * * *", "0 9 * * *"),
+        ("*/20,7 9 * * *", "0,7,20,40 9 * * *"),
         ("0 9 L * *", "0 9 L * *"),
         ("0 9 lw * *", "0 9 LW * *"),
         ("0 9 * * fri#2", "0 9 * * 5#2"),

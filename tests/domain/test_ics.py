@@ -117,6 +117,68 @@ def test_a_window_that_repeats_keeps_its_time_of_day_when_the_clocks_change():
     assert [start for start, _, _ in found.closures] == [utc("2026-10-17 23:00"), utc("2026-10-24 23:00")]
 
 
+def test_a_window_that_the_clocks_skip_is_left_out_and_the_others_are_read():
+    berlin = ["DTSTART;TZID=Europe/Berlin:20260322T020000", "DTEND;TZID=Europe/Berlin:20260322T030000"]
+    found = read_ics(_event(*berlin, "RRULE:FREQ=WEEKLY;BYDAY=SU;COUNT=3"), TODAY)
+    assert (found.troubles, found.events) == ([], 1)
+    assert [(start, end) for start, end, _ in found.closures] == [
+        (utc("2026-03-22 01:00"), utc("2026-03-22 02:00")),
+        (utc("2026-04-05 00:00"), utc("2026-04-05 01:00")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "last"),
+    [
+        ("DTSTART;TZID=America/New_York:20260613T220000", "20260620T220000", "2026-06-21 02:00"),  # the same clock
+        ("DTSTART;TZID=America/New_York:20260613T220000", "20260620T215959", "2026-06-14 02:00"),
+        ("DTSTART;TZID=America/New_York:20260613T220000", "20260621T020000Z", "2026-06-21 02:00"),
+        ("DTSTART;TZID=America/New_York:20260613T220000", "20260621T015959Z", "2026-06-14 02:00"),
+        ("DTSTART;TZID=Asia/Tokyo:20260613T080000", "20260620T080000", "2026-06-19 23:00"),
+        ("DTSTART:20260613T220000Z", "20260620T220000", "2026-06-20 22:00"),
+    ],
+)
+def test_an_end_without_a_zone_is_read_by_the_clock_of_the_event(start, until, last):
+    found = read_ics(_event(start, "DURATION:PT1H", f"RRULE:FREQ=WEEKLY;UNTIL={until}"), TODAY)
+    assert found.troubles == []
+    assert found.closures[-1].start == utc(last)
+
+
+def test_days_off_that_end_at_a_time_end_with_its_day():
+    found = read_ics(_event("DTSTART;VALUE=DATE:20260601", "RRULE:FREQ=DAILY;UNTIL=20260603T000000Z"), TODAY)
+    assert [each.start.day for each in found.closures] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("event", "exception"),
+    [
+        (["DTSTART;TZID=Europe/Berlin:20260601T003000", "DURATION:PT1H"], "EXDATE;VALUE=DATE:20260603"),
+        (["DTSTART;TZID=Europe/Berlin:20260601T003000", "DURATION:PT1H"], "EXDATE:20260602T223000Z"),
+        (["DTSTART;VALUE=DATE:20260601"], "EXDATE;VALUE=DATE:20260603"),
+        (["DTSTART;VALUE=DATE:20260601"], "EXDATE;TZID=Europe/Berlin:20260603T000000"),
+    ],
+)
+def test_an_exception_may_name_the_day_or_the_time(event, exception):
+    found = read_ics(_event(*event, "RRULE:FREQ=DAILY;COUNT=4", exception), TODAY)
+    assert found.troubles == []
+    assert len(found.closures) == 3
+    named = utc("2026-06-02 22:30") if "TZID=Europe/Berlin:20260601" in event[0] else date(2026, 6, 3)
+    assert named not in [each.start for each in found.closures]
+
+
+def test_what_changes_all_repetitions_from_one_on_is_told_and_the_series_stays():
+    series = ["UID:x", "DTSTART:20260601T100000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3", "END:VEVENT"]
+    change = ["BEGIN:VEVENT", "UID:x", "RECURRENCE-ID;RANGE=THISANDFUTURE:20260602T100000Z", "STATUS:CANCELLED"]
+    found = read_ics(_event(*series, *change), TODAY)
+    assert [(trouble.line, "THISANDFUTURE" in trouble.message) for trouble in found.troubles] == [(10, True)]
+    assert [each.start.day for each in found.closures] == [1, 2, 3]
+
+
+def test_an_all_day_event_that_ends_where_it_begins_is_one_day():
+    found = read_ics(_event("DTSTART;VALUE=DATE:20260601", "DTEND;VALUE=DATE:20260601"), TODAY)
+    assert found.closures == [(date(2026, 6, 1), date(2026, 6, 2), "")]
+
+
 @pytest.mark.parametrize(
     ("lines", "line", "message"),
     [
@@ -134,6 +196,11 @@ def test_a_window_that_repeats_keeps_its_time_of_day_when_the_clocks_change():
         (["DTSTART;VALUE=DATE:20260101", "RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101"], 4, "both"),
         (["DTSTART;VALUE=DATE:20260101", "EXDATE;VALUE=DATE:2026"], 4, "no date"),
         (["DTSTART;VALUE=DATE:20260101", "DTEND;VALUE=DATE:20280101"], 4, "longer than a year"),
+        (
+            ["DTSTART:20260101T100000Z", "DURATION:PT1H", "RECURRENCE-ID;RANGE=THISANDFUTURE:20260101T100000Z"],
+            5,
+            "RANGE=THISANDFUTURE is not understood",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_told_by_its_line_and_the_rest_is_read(lines, line, message):

@@ -30,7 +30,7 @@ from domain.scan import changes
 from foliot.domain.cron import fires_after
 from foliot.domain.schedule import next_fire
 
-PER_ZONE, PER_QUESTION, WALKED = 2600, 25, 8
+PER_ZONE, PER_QUESTION, WALKED = 2600, 20, 8
 DECIDED = 15
 """The least number of cases, for each size of jump in a zone, whose answer depends on the rules for gaps and folds."""
 ACROSS = 40

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,11 +17,29 @@ AROUND = st.binary(max_size=5)
 @given(SECRETS, AROUND, AROUND)
 def test_a_secret_is_hidden_as_it_is_in_addresses_in_json_and_in_base64(secret: str, before: bytes, after: bytes):
     redaction = Redaction([secret])
-    for written in (secret, quote(secret, safe=""), json.dumps(secret, ensure_ascii=False)[1:-1]):
+    for written in (
+        secret,
+        quote(secret, safe=""),
+        quote(secret),
+        quote_plus(secret),
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        json.dumps(secret)[1:-1],
+    ):
         assert secret not in redaction.hide(f"a {written} b").replace(HIDDEN, "")
         assert redaction.hide(f"<{written}>") == f"<{HIDDEN}>"
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         assert HIDDEN in redaction.hide(encode(before + secret.encode() + after).decode())
+
+
+def test_the_case_of_escapes_and_how_a_blank_is_written_are_the_libraries_choice():
+    redaction = Redaction(["grün/tür zu"])
+    for written in (
+        "gr%c3%bcn/t%c3%bcr%20zu",
+        "gr%C3%BCn%2Ft%C3%BCr+zu",
+        "gr%c3%bcn%2ft%c3%bcr+zu",
+        r"gr\u00fcn/t\u00fcr zu",
+    ):
+        assert redaction.hide(f"<{written}>") == f"<{HIDDEN}>"
 
 
 @given(st.text())

@@ -233,6 +233,36 @@ def test_by_the_minute_every_instant_whose_reading_matches_counts(zone_and_start
     assert [fire for fire in islice(rule_fires_after(rrule, start), len(expected) + 1) if fire <= until] == expected
 
 
+def test_24_hours_are_counted_by_the_wall_clock_and_stay_at_two():
+    rrule = recurring("FREQ=HOURLY;INTERVAL=24", "Europe/Berlin", USUAL, utc(2026, 1, 1, 1))
+    spring = list(islice(rule_fires_after(rrule, utc(2026, 3, 27, 12)), 2))
+    assert spring == [utc(2026, 3, 28, 1), utc(2026, 3, 30)]  # on the 29th no clock shows two
+    autumn = list(islice(rule_fires_after(rrule, utc(2026, 10, 24, 12)), 3))
+    assert autumn == [utc(2026, 10, 25), utc(2026, 10, 25, 1), utc(2026, 10, 26, 1)]
+
+
+def test_weeks_are_counted_from_the_end_of_the_year_that_they_belong_to():
+    def mondays(week):
+        rrule = recurring(f"FREQ=YEARLY;BYWEEKNO={week};BYDAY=MO", "UTC", USUAL, None)
+        return [f"{fire:%Y-%m-%d}" for fire in islice(rule_fires_after(rrule, utc(2018, 12, 1)), 2)]
+
+    assert mondays(-53) == ["2019-12-30", "2025-12-29"]  # 2020 and 2026 have 53
+    assert mondays(-52) == ["2018-12-31", "2020-01-06"]
+
+
+@pytest.mark.parametrize("week", [-53, -52, -1, 1, 53])
+def test_weeks_are_those_of_the_iso_calendar_for_four_centuries(week):
+    def number(monday):
+        year, of_year, _ = monday.isocalendar()
+        return of_year if week > 0 else of_year - date(year, 12, 28).isocalendar().week - 1
+
+    mondays = [date(1969, 12, 29) + weeks * 7 * DAY for weeks in range(1, 52 * 390)]
+    rule = parse_rule(f"FREQ=YEARLY;BYWEEKNO={week};BYDAY=MO")
+    wanted = [monday for monday in mondays if number(monday) == week]
+    found = readings_after(rule, 0, datetime(1970, 1, 1))  # noqa: DTZ001 - a reading
+    assert [reading.date() for reading in islice(found, len(wanted))] == wanted
+
+
 @pytest.mark.parametrize(
     ("written", "canonical"),
     [

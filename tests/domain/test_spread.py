@@ -34,10 +34,11 @@ def test_bounds_hold(seed, one, other):
 @settings(deadline=None)
 @given(SEEDS, st.integers(2, 30))
 def test_steps_are_even_from_a_hashed_beginning_on(seed, step):
-    cron = Cron(spread(f"H/{step} 9 * * *", seed))
-    first, _, rest = cron.expression.split()[0].partition("-")
+    minutes = spread(f"H/{step} 9 * * *", seed).split()[0]
+    first, _, rest = minutes.partition("-")
     assert int(first) < step
     assert rest == f"59/{step}"
+    assert Cron(f"{minutes} 9 * * *")
 
 
 @given(SEEDS)

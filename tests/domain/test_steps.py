@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.readings import ZONES, utc
+from foliot.domain.daylight import Dst
 from foliot.domain.errors import InvalidField
 from foliot.domain.schedule import Every, canonical_key, gap, next_fire, parse_key, repeating
 from foliot.domain.steps import Step, Steps, parse_step
@@ -20,7 +21,14 @@ STEPS = st.builds(
     clock=st.sampled_from([timedelta(), timedelta(), timedelta(hours=2), timedelta(seconds=90)]),
 )
 INSTANTS = st.integers(0, 20 * 365 * 86_400).map(lambda seconds: utc(2020, 1, 1) + timedelta(seconds=seconds))
-RECURRING = st.builds(Steps, STEPS, st.sampled_from([zone for zone in ZONES if zone != "UTC"]), st.none() | INSTANTS)
+RULES = [Dst(gap, fold) for gap in ("end", "skip") for fold in ("once", "twice")]
+RECURRING = st.builds(
+    Steps,
+    STEPS,
+    st.sampled_from([zone for zone in ZONES if zone != "UTC"]),
+    st.none() | INSTANTS,
+    st.sampled_from(RULES),
+)
 
 
 def fires(recurrence, after, count):
@@ -87,6 +95,35 @@ def test_an_anchor_between_two_seconds_finds_the_end_of_a_gap(micros):
     anchor = utc(2026, 3, 28, 1, 0, 0, micros)  # two in Berlin, and a little
     daily = repeating(parse_step("P1D", "every"), "Europe/Berlin", anchor)
     assert fires(daily, anchor, 2) == [utc(2026, 3, 29, 1), utc(2026, 3, 30, 0, 0, 0, micros)]
+
+
+@pytest.mark.parametrize(
+    ("dst", "spring", "autumn"),
+    [
+        (Dst(), [utc(2026, 3, 29, 1)], [utc(2026, 10, 25, 0, 30)]),
+        (Dst("skip", "twice"), [], [utc(2026, 10, 25, 0, 30), utc(2026, 10, 25, 1, 30)]),
+    ],
+)
+def test_half_past_two_in_berlin(dst, spring, autumn):
+    def fired(day):
+        daily = repeating(parse_step("P1D", "every"), "Europe/Berlin", utc(2026, 1, 1, 1, 30), dst)
+        return [fire for fire in fires(daily, day, 3) if fire < day + timedelta(hours=24)]
+
+    assert fired(utc(2026, 3, 28, 12)) == spring
+    assert fired(utc(2026, 10, 24, 12)) == autumn
+
+
+def test_an_anchor_at_a_second_showing_is_the_first_fire():
+    second = utc(2026, 10, 25, 1, 30)  # half past two in Berlin, again
+    daily = repeating(parse_step("P1D", "every"), "Europe/Berlin", second, Dst("end", "twice"))
+    assert fires(daily, utc(2026, 10, 24), 2) == [second, utc(2026, 10, 26, 1, 30)]
+
+
+def test_the_key_without_rules_of_its_own_is_the_one_that_it_always_was():
+    steps = repeating(parse_step("P1D", "every"), "Europe/Berlin", None)
+    assert canonical_key(steps) == "steps|P1D|Europe/Berlin|-"
+    skipping = repeating(parse_step("P1D", "every"), "Europe/Berlin", None, Dst("skip"))
+    assert canonical_key(skipping) == "steps|P1D|Europe/Berlin|-|skip|once"
 
 
 def test_without_an_anchor_they_begin_with_the_first_of_a_month_or_of_a_day_in_the_zone():

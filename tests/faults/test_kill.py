@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from chaos.topology import free_ports
+from chaos.site import free_ports
 from faults.machine import CHILDREN, Machine, gone, machine, until
 from faults.story import report, story
 from foliot.store.fleet import LEASE

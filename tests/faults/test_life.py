@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.topology import free_ports
+from chaos.site import free_ports
 from faults.machine import CHILDREN, gone, machine, until
 from faults.story import Story, Target, report, story
 from foliot.kit.postgres import PostgresServer

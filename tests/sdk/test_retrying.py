@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from foliot import AsyncFoliot, Foliot, TooManyRequests, Unavailable, Unreachable, __version__
+from foliot import AsyncFoliot, Foliot, QuotaExceeded, TooManyRequests, Unavailable, Unreachable, __version__
 from foliot.sdk.errors import ApiError
 from foliot.sdk.protocol import Request, seconds_of
 from foliot.sdk.retrying import Patience, Tries
@@ -159,6 +159,15 @@ def test_who_shall_wait_longer_than_the_call_may_take_is_told_at_once():
         with pytest.raises(TooManyRequests) as caught:
             client.submit("f")
         assert (caught.value.retry_after, len(server.sent)) == (3600, 1)
+
+
+def test_a_quota_is_told_at_once_because_waiting_alone_does_not_help():
+    problem = b'{"type": "urn:foliot:problem:quota-exceeded", "title": "", "status": 429, "detail": "", "hint": ""}'
+    with serving(says(429, problem, Retry_After="0")) as server, Foliot(server.url, KEY) as client:
+        with pytest.raises(QuotaExceeded) as caught:
+            client.create_job("j", "f")
+        assert isinstance(caught.value, TooManyRequests)
+        assert (caught.value.status, len(server.sent)) == (429, 1)
 
 
 def test_retries_can_be_turned_off():

@@ -1,5 +1,6 @@
 """Limits: never more at once than agreed, in order where that is one, and nobody left behind."""
 
+import asyncio
 import os
 import random
 from collections import Counter, defaultdict, deque
@@ -17,6 +18,7 @@ from foliot.services.sweep import Sweeper
 from foliot.services.tenants import Tenants
 from foliot.store.dispatch import Claimed
 from foliot.store.submission import NewRun
+from services.racing import control
 from world import Hand, World
 
 SOON = timedelta(milliseconds=1)
@@ -230,12 +232,44 @@ async def test_a_wake_up_that_was_lost_is_found_and_counted(world: World):
     await world.sql("UPDATE foliot.run SET state = 2 WHERE id > 0")
     await world.sql("DELETE FROM foliot.ready WHERE lane > 0")
     assert await left_behind(world) == 1  # blocked, though it holds its seat
+    await promote(world)
     assert await world.count("ready") == 1
     (second,) = await world.submit(1, limited(1))
     await world.sql("DELETE FROM foliot.seat WHERE run <> $1", second)
     assert await left_behind(world) == 1  # a line with room
     await promote(world)
     assert await world.count("ready") == 2
+
+
+async def test_a_run_that_is_blocked_and_stands_nowhere_is_found_unless_it_is_paused(world: World):
+    """Planted: a run that was to be let in, and whoever wrote it did not."""
+    job = await world.job_id(onDemand=True, concurrency={"limit": 1})
+    _, stranded = await world.submit(2, limited(1), job=job)
+    await world.sql("DELETE FROM foliot.seat WHERE run = $1", stranded)
+    await world.control.pause(world.tenant, job)
+    assert await left_behind(world) == 0
+    await world.resume(job)
+    await promote(world)
+    await world.sql("DELETE FROM foliot.seat WHERE run = $1", stranded)
+    assert await left_behind(world) == 1
+    assert await left_behind(world) == 0
+    hand = await world.worker()
+    for _ in range(2):
+        await promote(world)
+        assert await hand.settle(await hand.claim()) == 1
+    assert await world.count("run") == await world.count("seat") == 0
+
+
+async def test_a_run_that_is_paused_while_the_sweeper_looks_is_left_alone(world: World):
+    job = await world.job_id(onDemand=True, concurrency={"limit": 1})
+    _, stranded = await world.submit(2, limited(1), job=job)
+    await world.sql("DELETE FROM foliot.seat WHERE run = $1", stranded)
+    async with world.unfinished() as line:
+        await control(world, await line.connection()).pause(world.tenant, job)
+        sweeping = asyncio.create_task(left_behind(world))
+        await world.until_waiting()
+    await sweeping
+    assert await world.value("SELECT state FROM run WHERE id = $1", stranded) == 2
 
 
 async def test_the_sweeper_counts_what_it_finds(world: World):

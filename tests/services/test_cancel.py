@@ -27,8 +27,17 @@ HOUR = timedelta(hours=1)
 
 async def _cancel(world: World, run: int) -> str:
     """Ask for the end of a run; how it stands then."""
-    await world.canceller.cancel(run)
+    await world.canceller.cancel(world.tenant, run)
     return (await world.insights.run(world.tenant, run)).state
+
+
+async def test_another_tenants_run_is_left_alone(world: World):
+    rival = await world.another_tenant("rival")
+    for fields in ({}, {"delay": HOUR}):
+        (run,) = await world.submit(**fields)
+        await world.canceller.cancel(rival, run)
+        assert (await world.insights.run(world.tenant, run)).state != "cancelled"
+        assert await _cancel(world, run) == "cancelled"
 
 
 async def _held(world: World) -> tuple[int, Hand, list[Claimed]]:
@@ -117,7 +126,7 @@ async def test_what_ends_while_it_is_looked_at_is_not_shown_as_running_with_nobo
 ):
     run, worker, taken = await _held(world)
     await worker.note_started(taken)
-    await world.canceller.cancel(run)
+    await world.canceller.cancel(world.tenant, run)
     find = reading.find_run
 
     async def find_before_it_ends(database: Database, tenant: int, run: int, most: int) -> reading.RunRow | None:

@@ -13,9 +13,12 @@ from foliot.domain.limits import Concurrency
 from foliot.domain.outcome import SUCCEEDED, Ending, Failure, Outcome, Returned, Snoozed
 from foliot.domain.seal import Voucher
 from foliot.domain.states import State
+from foliot.services.complete import Completer
 from foliot.services.overdue import Overdue
 from foliot.store import dispatch, fleet, outside
 from foliot.store.dispatch import Claimed, Settlement
+from foliot.store.submission import NewRun
+from foliot.store.vault import Vault
 from foliot.wire.completion import CompletionBody, answer_of
 from foliot.wire.run_views import RunView
 from worker.making import NOW
@@ -111,6 +114,40 @@ async def test_a_small_result_is_kept_and_shown(world: World):
     assert bytes((await seen(world, run)).result) == b'{"rows":7}'
 
 
+@pytest.mark.parametrize(
+    "payload", [b'{"token": {"$secret": "billing"}}', b"{}"], ids=["in the payload", "in a header"]
+)
+async def test_whoever_was_called_and_quotes_its_secrets_is_not_quoted(sealed: World, payload: bytes):
+    await sealed.secrets.put(sealed.tenant, "billing", "hunter2-of-billing")
+    headers: dict[str, Any] = {"Authorization": "Bearer inline-swordfish"}
+    if payload == b"{}":
+        headers["X-Billing"] = {"$secret": "billing"}
+    target = {"url": "http://127.0.0.1:9/", "headers": headers}
+    spec = await sealed.specs.intern(sealed.tenant, NOOP)
+    await sealed.submitter.submit([NewRun(spec, payload, msgspec.json.encode(target))])
+    worker = await sealed.worker()
+    (run,) = await worker.claim()
+    await worker.conclude([run], OUTSIDE)
+    token = await token_of(sealed, worker, run)
+    quoted = f"I was called with hunter2-of-billing, inline-swordfish and {token}"
+    await sealed.completer.complete(run.id, token, Returned(msgspec.json.encode([quoted])))
+    assert bytes((await seen(sealed, run)).result) == b'["I was called with [secret], [secret] and [secret]"]'
+    with pytest.raises(Conflict):
+        await sealed.completer.complete(run.id, token, Failure(quoted))
+    (attempt,) = (await sealed.insights.attempts(sealed.tenant, run=run.id, limit=5, cursor=None)).items
+    assert attempt.late_result.error_message == "I was called with [secret], [secret] and [secret]"
+
+
+async def test_what_cannot_be_looked_through_for_secrets_is_left_out_of_its_end(world: World):
+    await world.secrets.put(world.tenant, "billing", "hunter2-of-billing")
+    _, run, token = await entrusted(world, max_retries=0)
+    await world.sql("UPDATE foliot.run SET payload = $1", b'{"$secret": "billing"}')
+    keyless = Completer(world.database, world.hints.append, vault=Vault(world.database))
+    ended = await keyless.complete(run.id, token, Failure("hunter2-of-billing"))
+    assert (ended.ending, ended.state) == (Ending.FAILED, State.DEAD)
+    assert "no master key" in (await seen(world, run)).error_message
+
+
 async def test_when_its_time_is_up_it_has_timed_out_is_tried_again_and_the_late_word_does_not_count(world: World):
     worker, run, token = await entrusted(world, timeout=HOUR)
     assert await time_is_up(world) == 1
@@ -187,7 +224,7 @@ async def test_outside_a_run_keeps_its_seat_and_hands_it_over_when_it_ends(world
         case "time":
             assert await time_is_up(world) == 1
         case "cancel":
-            await world.canceller.cancel(first)
+            await world.canceller.cancel(world.tenant, first)
     assert [each.id for each in await worker.claim()] == [second]
 
 
@@ -200,7 +237,9 @@ async def test_nobody_is_asked_to_stop_outside_it_is_cancelled_at_once_and_who_c
     worker = await world.worker()
     (run,) = await worker.claim()
     await worker.conclude([run], OUTSIDE)
-    await (world.canceller.cancel(run.id) if deed == "the run" else world.control.cancel(world.tenant, job))
+    await (
+        world.canceller.cancel(world.tenant, run.id) if deed == "the run" else world.control.cancel(world.tenant, job)
+    )
     view = await seen(world, run)
     assert (view.state, view.attempts, "cancelled" in view.error_message) == ("cancelled", 1, True)
     with pytest.raises(Conflict, match="it ended as cancelled"):
@@ -211,7 +250,7 @@ async def test_who_was_asked_to_stop_and_goes_on_outside_does_not(world: World):
     await world.submit(1)
     worker = await world.worker()
     (run,) = await worker.claim()
-    await world.canceller.cancel(run.id)
+    await world.canceller.cancel(world.tenant, run.id)
     assert await worker.conclude([run], OUTSIDE) == 1
     overdue = Overdue(world.database)
     assert await overdue.run_once() == 1

@@ -89,7 +89,7 @@ async def test_what_is_over_is_told_by_the_gate_where_it_ended(world: World):
     assert "boom" in found.sentence
     assert "foliot run retry" in found.hint
     (gone,) = await world.submit(delay=HOUR)
-    await world.canceller.cancel(gone)
+    await world.canceller.cancel(world.tenant, gone)
     assert held(await why(world, gone)).gate == "cancel"
     at_most_once = msgspec.structs.replace(NOOP, delivery="atMostOnce", max_retries=0)
     (lost,) = await world.submit(1, at_most_once)
@@ -128,7 +128,7 @@ async def test_cancel_and_outside_hold_what_a_worker_has_begun(world: World):
     assert found.until > found.since
     (asked,) = await world.submit()
     await worker.claim()
-    await world.canceller.cancel(asked)
+    await world.canceller.cancel(world.tenant, asked)
     found = held(await why(world, asked))
     assert (found.gate, found.until - found.since) == ("cancel", fleet.STOPPED_WITHIN)
 

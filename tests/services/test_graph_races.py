@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from burying import DEAD
+from burying import DEAD, replay
 from foliot.domain.errors import Conflict
 from foliot.domain.outcome import Outcome
+from foliot.domain.states import State
 from foliot.services.control import Control
 from foliot.services.fire import Firer
-from foliot.store import fleet
+from foliot.store import fleet, letters
 from foliot.store.database import Line
 from foliot.store.dispatch import Claimed
 from services.racing import control, done_or_waiting
@@ -166,7 +167,12 @@ async def be_lost(hand: Hand, line: Line, run: Claimed) -> None:
     await fleet.reap(line)
 
 
-ENDS = (succeed, die, be_cancelled, be_lost)
+async def come_back(hand: Hand, line: Line, run: Claimed) -> None:
+    """It had died before."""
+    assert len(await letters.replay(await line.connection(), run.tenant, {run.id: 1}, "by hand")) == 1
+
+
+ENDS = (succeed, die, be_cancelled, be_lost, come_back)
 
 
 @pytest.mark.parametrize("first", ENDS, ids=lambda end: end.__name__)
@@ -185,6 +191,9 @@ async def test_two_parents_that_end_at_once_however_they_do_let_their_child_go_o
             await world.fire(await world.next_at())
             hand, other, next_ = await world.worker(), await world.worker(), await world.worker()
             (left,), (right,) = await hand.claim(1), await other.claim(1)
+            for worker, run, end in ((hand, left, first), (other, right, second)):
+                if end is come_back:
+                    assert await worker.conclude([run], DEAD) == 1
 
             async def later(second: Any = second, other: Hand = other, right: Claimed = right) -> None:
                 async with world.unfinished() as line:
@@ -195,7 +204,35 @@ async def test_two_parents_that_end_at_once_however_they_do_let_their_child_go_o
                 rival = asyncio.ensure_future(later())
                 await done_or_waiting(world, rival)
             await rival
-            (joined,) = await next_.claim()
-            assert joined.job == join
-            assert await next_.settle([joined]) == 1
+            taken = await next_.claim()
+            assert [run.job for run in taken].count(join) == 1
+            assert len(taken) == 1 + (first is come_back) + (second is come_back)
+            assert await next_.settle(taken) == len(taken)
             assert await world.value("SELECT count(*) FROM graph_run WHERE ended_at IS NULL") == 0
+
+
+async def test_who_replays_asks_for_jobs_before_it_holds_their_graphs_as_whoever_pauses_one_does(world: World):
+    """A job is dead in one run of its graph and waits in another, of which a second letter is replayed meanwhile."""
+    job, other, _ = await make(
+        world,
+        {"key": "a", "every": "PT1H", "overlap": "allow"},
+        {"key": "b", "every": "PT1H"},
+        {"key": "c", "dependsOn": ["a", "b"]},
+    )
+    hand, dead = await world.worker(), []
+    for dying in (job, other):
+        await world.fire(await world.next_at())
+        taken = {run.job: run for run in await hand.claim()}
+        assert await hand.conclude([taken[dying]], DEAD) == 1
+        dead.append(taken[dying].id)
+    async with world.unfinished() as line:
+        await (await line.connection()).execute(
+            "SELECT FROM graph_run WHERE id = (SELECT graph FROM node WHERE run = $1) FOR UPDATE", dead[1]
+        )
+        replaying = asyncio.ensure_future(replay(world, *dead))
+        await done_or_waiting(world, replaying)
+        pausing = asyncio.ensure_future(world.control.pause(world.tenant, job))
+        await world.until_waiting(2)
+    assert len((await replaying).run_ids) == 2
+    await pausing
+    assert await world.value("SELECT state FROM run WHERE id = $1", dead[0]) == State.BLOCKED

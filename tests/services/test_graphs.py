@@ -194,6 +194,45 @@ async def test_whatever_ends_how_and_when_the_graph_goes_as_the_rule_says(world:
     await walk.finish()
 
 
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_run_that_waits_for_nobody_and_that_nobody_let_go_is_found_and_counted(world: World, paused: bool):
+    """Planted: a count that has come to nothing, and nobody was told."""
+    _, child = jobs = await make(world, {"key": "a", "every": "PT1H"}, {"key": "b", "dependsOn": ["a"]})
+    await world.fire(await world.next_at())
+    run = (await runs_of(world, jobs))[child]
+    if paused:
+        await world.control.pause(world.tenant, child)
+    await world.sql("UPDATE foliot.node SET waits = 0 WHERE run = $1", run)
+    sweeper = Sweeper(world.database)
+    assert [await sweeper.run_once(), await sweeper.run_once()] == [1, 0]
+    await sweeper.close()
+    await world.promoter.run_once(await world.next_at())
+    assert await world.value("SELECT state FROM run WHERE id = $1", run) == (2 if paused else 1)
+    if paused:
+        await world.resume(child)
+        await world.promoter.run_once(await world.next_at())
+    hand = await world.worker()
+    taken = await hand.claim()
+    assert run in {each.id for each in taken}
+    assert await hand.settle(taken) == 2
+    assert await world.value("SELECT going FROM graph_run") == 0
+
+
+async def test_what_was_left_behind_does_not_start_before_its_time(world: World):
+    jobs = await make(
+        world,
+        {"key": "a", "scheduleAt": "2126-01-01T00:00:00Z"},
+        {"key": "b", "dependsOn": ["a"], "scheduleAt": "2126-01-02T00:00:00Z"},
+    )
+    run = (await runs_of(world, jobs))[jobs[1]]
+    await world.sql("UPDATE foliot.node SET waits = 0 WHERE run = $1", run)
+    sweeper = Sweeper(world.database)
+    assert await sweeper.run_once() == 1
+    await sweeper.close()
+    await world.promoter.run_once()
+    assert await state(world, run) == "scheduled"
+
+
 DIAMOND = (
     {"key": "a", "every": "PT1H"},
     {"key": "b", "dependsOn": ["a"]},

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from foliot.domain.states import State
+from services.test_graphs import make
 from world import World
 
 MINUTE = timedelta(minutes=1)
@@ -23,9 +24,21 @@ async def test_jitter_keeps_both_times_and_never_passes_the_next_instant(world: 
     assert {row["scheduled_at"] for row in rows} == {first}
     assert {row["state"] for row in rows} == {State.SCHEDULED}
     assert all(first <= row["due_at"] < first + MINUTE for row in rows)
+    assert len({row["due_at"] for row in rows}) > 15  # and not all in the last millisecond before it
     await world.fire(first + MINUTE)
     again = await world.sql("SELECT job, due_at FROM run WHERE scheduled_at = $1", first + MINUTE)
     assert {row["job"]: row["due_at"] - MINUTE for row in again} == {row["job"]: row["due_at"] for row in rows}
+
+
+async def test_a_graph_has_its_place_before_the_next_instant_too(world: World):
+    timing = {"every": "PT1M", "scheduleAt": world.half_way(MINUTE), "jitter": "PT1H"}
+    for number in range(8):
+        await make(world, {"key": f"root{number}", **timing}, {"key": f"leaf{number}", "dependsOn": [f"root{number}"]})
+    first = await world.next_at()
+    await world.fire(first)
+    rows = await world.sql("SELECT DISTINCT due_at FROM run WHERE scheduled_at = $1", first)
+    assert all(first <= row["due_at"] < first + MINUTE for row in rows)
+    assert len(rows) > 5
 
 
 async def test_a_jittered_run_is_skipped_only_if_the_previous_is_going_when_its_own_time_comes(world: World):

@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 
 from foliot.domain.access import AT_THE_DATABASE, GRANTS, Authority, NewKey, Role, Scope, scopes_of
+from foliot.domain.bucket import RateLimit
 from foliot.domain.errors import Conflict, Forbidden, NotFound
 from foliot.kit.tokens import new_token, read_token
 from foliot.services.keys import Keys
 from foliot.services.tenants import REMEMBERED, Tenants
+from foliot.services.terms import TermsKeeper
 from foliot.store import keys as stored
 from foliot.store.database import Database
 from foliot.store.keys import KeyOwner
@@ -88,20 +90,23 @@ async def test_rotating_makes_a_key_that_may_the_same_and_ends_the_former_one_in
 
 async def test_nobody_gives_what_they_have_not_nor_by_rotating_nor_takes_from_operators(world: World):
     keys, admin, operator = Keys(world.database), of(world, Role.ADMIN), of(world, Role.OPERATOR)
-    for new in (NewKey("x", Role.OPERATOR), NewKey("x", Role.WORKER, serves=["default"])):
+    modest = NewKey("modest", Role.OPERATOR, sorted(GRANTS[Role.ADMIN]))  # no scope that an admin has not
+    for new in (NewKey("x", Role.OPERATOR), modest, NewKey("x", Role.WORKER, serves=["default"])):
         with pytest.raises(Forbidden):
             await keys.create(admin, new)
         made = await keys.create(operator, new)
         with pytest.raises(Forbidden):
             await keys.rotate(admin, made.key_id, overlap=DAY, life=None)
-    listed = (await keys.page(admin, name="x", limit=10)).items
+    listed = [each for each in (await keys.page(admin, limit=10)).items if each.name in {"x", "modest"}]
     for view in listed:
         if view.role == Role.OPERATOR:
             with pytest.raises(Forbidden, match="operator's key"):
                 await keys.revoke(admin, view.key_id)
+            with pytest.raises(Forbidden, match="operator's key"):
+                await TermsKeeper(world.database).change_key(admin, view.key_id, RateLimit(1, 1))
         else:
             assert (await keys.revoke(admin, view.key_id)).status == "revoked"
-    assert len(listed) == 2
+    assert len(listed) == 3
 
 
 async def test_another_tenants_key_is_one_that_never_was(world: World):

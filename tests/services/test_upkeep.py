@@ -92,11 +92,36 @@ async def test_a_subscription_that_has_not_ended_stays(world: World):
     assert await world.count("subscription") == 1
 
 
+async def test_what_was_begun_and_not_finished_and_what_is_due_and_waits_is_seen(world: World):
+    await world.job_id(every="PT24H")
+    at = await world.next_at()
+
+    async def seen() -> tuple[int, int]:
+        line = world.database.line()
+        found = await upkeep.gauges(line)
+        await line.close()
+        return found.overdue_firings, found.overdue_timers
+
+    for number, (since, late) in enumerate([("10 seconds", False), ("1 minute", False), ("50 minutes", True)]):
+        await world.sql(
+            "INSERT INTO firing (schedule, at, through, opened_at, late_through)"
+            " SELECT id, $1, $1, now() - $2::text::interval, CASE WHEN $3 THEN $1::timestamptz END FROM schedule",
+            at + number * DAY,
+            since,
+            late,
+        )
+    await world.job_id(scheduleAt=at)
+    assert await seen() == (1, 0)
+    await world.sql("UPDATE firing SET opened_at = now() - interval '2 hours'")
+    await world.sql("UPDATE timer SET due_at = now() - interval '6 seconds' WHERE id > 0")
+    assert await seen() == (3, 1)
+
+
 async def test_the_gauges_count_what_is_there_and_not_the_ballast(world: World):
     await world.submit(3)
     line = world.database.line()
     assert await upkeep.gauges(line) == upkeep.Gauges(
-        overdue_schedules=0, schedulers=0, unheld_shards=256, clock_behind=0
+        overdue_schedules=0, overdue_firings=0, overdue_timers=0, schedulers=0, unheld_shards=256, clock_behind=0
     )
     ready = await upkeep.ready_per_queue(line)
     assert ready["default"] == 3

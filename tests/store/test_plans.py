@@ -275,6 +275,14 @@ async def _held(line: Line):
     return runs, fences, places, [datetime.now(UTC)] * len(held)
 
 
+async def test_the_sweeper_reads_one_page_of_runs(line: Line):
+    plan = await explain(line, "stranded", CLAIMED, BATCH)
+    assert plan.indexes("run") == {"run_pkey"}
+    assert plan.whole_scans() == set()
+    assert plan.rows_read("run") == BATCH
+    assert plan.rows_read("seat") + plan.rows_read("node") + plan.rows_read("job") == 0
+
+
 async def test_settling_reads_what_it_settles(line: Line):
     runs, fences, places, starts = await _held(line)
     plan = await explain(line, "settle", 2, runs, fences, places, starts, sorted(set(fences)), False)

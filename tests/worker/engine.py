@@ -40,12 +40,21 @@ class Service:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.containers: dict[str, asyncio.subprocess.Process] = {}
+        self.serving: set[asyncio.Task[Any] | None] = set()
+        self._lines: list[asyncio.StreamWriter] = []
+
+    def hang_up(self) -> None:
+        """On everybody who waits for a container to end."""
+        for line in self._lines:
+            line.close()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.serving.add(asyncio.current_task())
         asked = json.loads(await reader.readline())
         self.asked.append(asked)
         match asked["words"]:
             case ["run", *_]:
+                self._lines.append(writer)
                 answer = await self._run(asked, reader)
             case ["rm", "--force", name]:
                 with suppress(ProcessLookupError):
@@ -83,3 +92,7 @@ async def open_engine(home: Path) -> AsyncIterator[Service]:
     server = await asyncio.start_unix_server(service.serve, str(home / "engine.sock"))
     yield service
     server.close()
+    for container in service.containers.values():  # none is left, unless a test has failed
+        with suppress(ProcessLookupError):
+            container.kill()
+    await asyncio.gather(*filter(None, service.serving), return_exceptions=True)

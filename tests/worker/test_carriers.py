@@ -1,5 +1,6 @@
 """What every way to work promises, through SQL and over HTTP alike."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -10,16 +11,18 @@ from foliot.domain.outcome import SUCCEEDED, Ending, Outcome
 from foliot.domain.report import Progress
 from foliot.domain.seal import secret_text
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
+from foliot.kit import telemetry
 from foliot.store import dispatch
 from foliot.store.database import Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import AT_REST, Load, Standing
 from foliot.store.reports import Report
+from foliot.worker.carrier import TIMED_EVERY
 from foliot.worker.port import Carrier
 from foliot.worker.settler import Settler
 from worker.carrying import NewCarrier, through_http, through_sql
 from worker.making import NOW
-from world import World
+from world import PATIENCE, World
 
 WORKER = 77
 RETRIED = Outcome.again(Ending.FAILED, "not yet", timedelta(seconds=5))
@@ -331,3 +334,43 @@ async def test_a_run_whose_row_is_locked_does_not_hold_up_the_others(world: Worl
     settler._try_again = 0.0
     assert await settler.run_once() == 1
     assert await world.value("SELECT count(*) FROM history WHERE state = 4") == 6
+
+
+def timed() -> tuple[float, float]:
+    """How many claims were timed in this process, and how long they took in all."""
+    counts = (telemetry.REGISTRY.get_sample_value(f"foliot_claim_seconds_{what}") for what in ("count", "sum"))
+    claims, seconds = (count or 0.0 for count in counts)
+    return claims, seconds
+
+
+async def test_a_claim_that_brings_something_is_timed(world: World, carrier: Carrier):
+    before, _ = timed()
+    await world.submit()
+    assert await claim(carrier)
+    assert timed()[0] == before + 1
+
+
+async def test_of_claims_that_wait_for_work_one_a_second_is_timed_without_its_wait(world: World, dsn: str):
+    clock, patience = asyncio.get_running_loop().time, timedelta(seconds=PATIENCE)
+    async with through_sql(dsn) as new:
+        carrier = new(WORKER)
+        lanes = list(await carrier.register(["default"], ["fn:noop"]))
+        claims, seconds = timed()
+        began = clock()
+        claiming = asyncio.ensure_future(carrier.claim(1, lanes, [0], 10, [10], patience))
+        await world.until(
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+        )
+        waited = clock() - began
+        (first,) = await world.submit()
+        assert [run.id for run in await claiming] == [first]
+        assert timed()[0] == claims + 1
+        assert timed()[1] - seconds <= clock() - began - waited
+        carrier._timed = clock()
+        await world.submit()
+        assert len(await carrier.claim(2, lanes, [0], 10, [10], patience)) == 1
+        assert timed()[0] == claims + 1
+        carrier._timed -= TIMED_EVERY
+        await world.submit()
+        assert len(await carrier.claim(3, lanes, [0], 10, [10], patience)) == 1
+        assert timed()[0] == claims + 2

@@ -88,6 +88,14 @@ def house() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture
+def common() -> Iterator[Path]:
+    """Where everybody of the machine may write, and no command finds its own folder instead."""
+    with tempfile.TemporaryDirectory(dir="/var/lib" if os.access("/var/lib", os.W_OK) else None) as made:
+        Path(made).chmod(0o777)
+        yield Path(made)
+
+
 @contextmanager
 def unix_socket(place: str | None = None) -> Iterator[str]:
     """Where a database might listen, or an engine of containers: in a folder that everybody may enter."""
@@ -129,6 +137,20 @@ async def test_as_another_user_a_command_gets_hold_of_nothing(
         "1 is its own init"
     )
     assert found["undone"] == []
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("walls", "allowed"), [(True, False), (True, True), (False, False)], ids=["walls", "writable", "bare"]
+)
+async def test_behind_walls_a_command_writes_nowhere_unless_the_operator_says_so(
+    lab: Lab, walls: bool, allowed: bool, house: Path, common: Path
+):
+    """Where anybody may write: elsewhere it is not this wall that keeps a command out."""
+    place = str(common / "foliot-was-here")
+    policy = {"writable": [str(common)] if allowed else [], "tenants": {"*": {"allow": ["*"]}}}
+    assert isinstance(await lab.run(*BURGLAR, payload=payload(house, places=[place]), policy=policy), Returned)
+    assert json.loads(lab.said)["written"] == ([] if walls and not allowed else [place])
 
 
 @needs_root

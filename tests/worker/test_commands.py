@@ -8,20 +8,23 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from foliot.domain.errors import FoliotError
-from foliot.domain.outcome import Failure, Returned
+from foliot.domain.outcome import Ending, Failure, Returned
 from foliot.domain.spec import CommandHandler, Spec
-from foliot.worker.child.child import CannotStart, Child
+from foliot.domain.verdict import outcome_of
+from foliot.worker.child.child import CannotStart, Child, Forsaken
 from foliot.worker.child.confine import PARTS
 from foliot.worker.child.nursery import Command
 from foliot.worker.commands import attendant as attendant_module
 from foliot.worker.commands import isolation as isolation_module
 from foliot.worker.commands.executor import NOT_ALLOWED, argv_of
 from foliot.worker.commands.folders import open_folders, remove
-from foliot.worker.commands.isolation import account_of, probe
+from foliot.worker.commands.isolation import FIRST_ID, IDS, account_of, probe
 from foliot.worker.commands.output import KEPT
 from foliot.worker.commands.verdict import error_of
 from kit.launching import eventually as soon
@@ -197,6 +200,22 @@ async def test_a_command_that_is_cancelled_before_anybody_knows_that_it_runs_end
     assert not living(marker)
 
 
+@pytest.mark.parametrize("delivery", [msgspec.UNSET, "atMostOnce"])
+async def test_a_command_whose_guard_was_killed_before_it_said_anything_may_have_begun(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, delivery: Any
+):
+    async def forsaken(command: Command) -> Child:
+        raise Forsaken("its guard ended before it began")
+
+    monkeypatch.setattr(lab.nursery, "start", forsaken)
+    answer = await lab.sh("exit 0")
+    assert isinstance(answer, Failure)
+    assert answer.ending is Ending.RELEASED
+    spec = Spec(handler=CommandHandler(("/bin/true",)), delivery=delivery, max_retries=0)
+    outcome = outcome_of(answer, spec, 0, 0.0)
+    assert outcome.ending is (Ending.UNKNOWN if delivery else Ending.RELEASED)
+
+
 @with_and_without_walls
 async def test_who_is_left_when_a_command_ends_ends_with_it(lab: Lab, walls: bool):
     marker = f"14142.{OWN}"
@@ -259,6 +278,12 @@ def test_commands_never_run_as_root_or_as_nobody_who_exists():
     for name in ("root", "nobody-of-that-name"):
         with pytest.raises(FoliotError, match=name):
             account_of(name, 1)
+
+
+def test_no_two_tenants_have_the_same_user_id():
+    assert account_of(None, IDS - 1).uid == FIRST_ID + IDS - 1 < 100_000
+    with pytest.raises(FoliotError, match="this one comes later"):
+        account_of(None, IDS)
 
 
 def test_workers_that_start_together_do_not_remove_each_others_folders(tmp_path: Path):

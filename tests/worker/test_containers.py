@@ -2,46 +2,26 @@
 
 import asyncio
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from foliot.domain.commands import CommandPolicy
-from foliot.domain.outcome import Answer, Failure
-from foliot.domain.spec import ContainerHandler, Resources, Spec
-from foliot.worker.child.nursery import Nursery, open_nursery
+from foliot.domain.outcome import Failure
+from foliot.domain.spec import Resources
+from foliot.worker.child.nursery import open_nursery
 from foliot.worker.commands import attendant as attendant_module
-from foliot.worker.commands.attendant import Attendant, Ended
-from foliot.worker.commands.containers import Containers, Engine, find_engine
+from foliot.worker.commands.containers import Engine, find_engine
 from foliot.worker.commands.executor import NOT_ALLOWED
-from foliot.worker.commands.folders import Folders, open_folders
+from foliot.worker.commands.folders import open_folders
+from worker.dock import IMAGE, Dock
 from worker.engine import Service, open_engine
-from worker.making import assignment, eventually
-
-IMAGE = "ghcr.io/acme/report:1"
-POLICY = {
-    "limits": {"processes": 50, "memory-mib": 512},
-    "environment": {"TZ": "UTC"},
-    "tenants": {"growth": {"images": ["ghcr.io/acme/*"]}, "sales": {"images": ["*"], "network": True}},
-}
-
-
-class Dock:
-    """Runs containers on the engine of the test."""
-
-    def __init__(self, engine: Engine, nursery: Nursery, folders: Folders) -> None:
-        self.heard: list[Ended] = []
-        attendant = Attendant(nursery, told=self.heard.append)
-        self._containers = Containers(attendant, msgspec.convert(POLICY, CommandPolicy), engine, folders)
-
-    async def run(self, script: str, tenant: str = "growth", **fields: Any) -> Answer:
-        handler = ContainerHandler(**{"image": IMAGE, "args": (script,), **fields})
-        return await self._containers.execute(tenant, assignment(Spec(handler=handler)))
+from worker.making import eventually
 
 
 @pytest.fixture
@@ -102,6 +82,50 @@ async def test_a_cancelled_container_is_told_to_stop_and_then_removed(
     with pytest.raises(asyncio.CancelledError):
         await started
     assert container.returncode == (-9 if mood == "deaf" else 1)
+
+
+async def test_a_container_whose_engine_hung_up_is_removed(dock: Dock, service: Service, tmp_path: Path):
+    """The engine's program has ended by itself, and not well: what it started may run on."""
+    started = asyncio.ensure_future(dock.run(f": > '{tmp_path}/up'; while :; do sleep 0.01; done"))
+    await eventually(lambda: started.done() or (service.containers and (tmp_path / "up").exists()))
+    (container,) = service.containers.values()
+    service.hang_up()
+    answer = await started
+    assert isinstance(answer, Failure)
+    assert "ended with status 1" in answer.error
+    assert container.returncode == -9
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_container_does_not_outlive_a_worker_that_is_killed_or_stands_still(
+    service: Service, end: signal.Signals, tmp_path: Path
+):
+    script = f"trap '' TERM; : > '{tmp_path}/up'; while :; do sleep 0.01; done"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "worker.dock", str(tmp_path), script, env=environment
+    )
+    try:
+        await eventually(lambda: service.containers and (tmp_path / "up").exists())
+        (container,) = service.containers.values()
+        worker.send_signal(end)
+        await eventually(lambda: container.returncode == -9)
+    finally:
+        with suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
+
+
+@pytest.mark.parametrize("value", ["-----BEGIN KEY-----\nabc\n", "a\rb"])
+async def test_a_variable_of_several_lines_is_refused_for_good(dock: Dock, service: Service, value: str):
+    """A line of the file that hands them over is a variable: the second would be one of its writer's choice."""
+    asked = len(service.asked)
+    answer = await dock.run("exit 0", env={"PEM": value})
+    assert isinstance(answer, Failure)
+    assert answer.permanent
+    assert "PEM" in answer.error
+    assert "BEGIN KEY" not in answer.error
+    assert len(service.asked) == asked
 
 
 async def test_a_program_whose_service_does_not_answer_is_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -38,7 +38,7 @@ def crew(dsn: str) -> Crew:
 
 async def _cancel(world: World, run: int) -> None:
     """As the API does, hints and all."""
-    await world.canceller.cancel(run)
+    await world.canceller.cancel(world.tenant, run)
     line = world.database.line(hot=False)
     for channel in world.hints:
         await notify(line, channel)
@@ -140,7 +140,7 @@ async def test_a_remote_worker_that_does_not_wait_for_work_hears_of_it_with_its_
     async with _remote(world, gate.executor, concurrency=1, heartbeat=timedelta(milliseconds=50)):
         (run,) = await world.submit()
         await eventually(lambda: gate.going)
-        await world.canceller.cancel(run)
+        await world.canceller.cancel(world.tenant, run)
         assert await _ended(world, run) == ("cancelled", "cancelled")
 
 

@@ -173,6 +173,22 @@ async def test_secrets_of_a_call_that_its_target_quotes_are_not_kept(serve: Serv
         assert known in failure.error
 
 
+async def test_secrets_of_a_call_that_its_target_gives_back_are_not_in_the_result(
+    serve: Serve, session: aiohttp.ClientSession
+):
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(dict(request.headers))
+
+    headers = {"Authorization": "Bearer hunter22", "X-Api-Key": 'sword"fish', "X-Team": "growth"}
+    answer = await attempt(session, call(await serve(handler), headers=headers))
+    assert isinstance(answer, Returned)
+    said = msgspec.json.decode(answer.result)
+    assert (said["Authorization"], said["X-Api-Key"], said["Foliot-Token"]) == ("[secret]",) * 3
+    assert (said["X-Team"], said["Foliot-Run"]) == ("growth", said["Idempotency-Key"])
+    for secret in (b"hunter22", b"fish", b"fct_"):
+        assert secret not in answer.result
+
+
 async def test_of_one_host_no_more_are_called_at_once_than_the_operator_says(serve: Serve):
     going, most, opened = 0, 0, asyncio.Event()
 

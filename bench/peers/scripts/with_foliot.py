@@ -80,7 +80,6 @@ async def schedule(database: Database, count: int, ahead: float) -> None:
         spec=Spec(handler=FunctionHandler("due")),
         payload=b"{}",
         labels={},
-        exclusive=True,
         timing={"cronExpression": expression, "timezone": "UTC"},
         recurrence=Cron(expression, "UTC"),
     )

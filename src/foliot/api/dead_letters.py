@@ -107,7 +107,7 @@ OPERATIONS = (
         body=ReplayBody,
         result=LettersDone,
         also=(202,),
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="discardDeadLetters",
@@ -119,7 +119,7 @@ OPERATIONS = (
         body=DiscardBody,
         result=LettersDone,
         also=(202,),
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="retryRun",

@@ -19,12 +19,14 @@ from foliot.api.paging import is_paged, list_of
 from foliot.api.reading import read_body, read_query, read_text
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
-from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge
+from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised, Unavailable
 from foliot.kit import telemetry
 from foliot.services.tenants import Tenants
 from foliot.store.audit import DOING
 from foliot.store.database import ACTING_FOR, LOOKING
 from foliot.store.keys import KeyOwner
+from foliot.store.recovery import is_contended
+from foliot.store.submission import Asked
 from foliot.wire.codec import IDEMPOTENCY_KEY, fingerprint
 
 log = structlog.get_logger("api")
@@ -37,8 +39,8 @@ NOBODY = KeyOwner(b"", 0, "", "", ())
 def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endpoint:
     decoder = None if operation.body is None else msgspec.json.Decoder(operation.body)
     observed: dict[int, Histogram] = {}
-    is_change, pages, only_looks = operation.is_change, is_paged(operation.query), operation.method == "GET"
-    door = Door(operation, services)
+    is_change, only_looks = operation.is_change, operation.method == "GET"
+    door, carry_out, proxies = Door(operation, services), _way(operation), services.proxies
     scope = Scope(operation.scope) if operation.needs_key else None
 
     async def answer(request: Request) -> Response:
@@ -53,21 +55,20 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
         return response
 
     async def _answer(request: Request) -> Response:
-        caller = None
+        caller, token = None, _token(request)
         try:
-            token = _token(request)
             owner = await tenants.whose(token) if operation.needs_key else NOBODY
             if owner is None:
-                services.audit.denied(deed_of(request, operation, None, token), "no valid key")
+                services.audit.denied(deed_of(request, operation, None, token, proxies), "no valid key")
                 return problems.unauthorised()
-            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes)
+            caller = Tenant(owner.tenant, owner.name, owner.key, owner.serves, owner.role, owner.scopes, owner.backlog)
             ACTING_FOR.set(owner.tenant)
             LOOKING.set(only_looks)
             door.let_in(request, owner)
             if scope is not None and scope not in caller.scopes:
                 check_may(scope, caller.authority)  # says why not
             raw = await _read(request, operation)
-            key, path = _key(request, operation), request.scope["path"]
+            key = _key(request, operation)
             call = Call(
                 tenant=caller,
                 services=services,
@@ -76,35 +77,70 @@ def endpoint(operation: Operation, services: Services, tenants: Tenants) -> Endp
                 body=None if decoder is None else _body(request, raw, decoder, operation),
                 raw=raw,
                 key=key,
-                fingerprint=b"" if key is None else fingerprint(request.method, path, raw),
+                fingerprint=b"" if key is None else _fingerprint(request, operation, raw, token),
                 gone=partial(_gone, request),
                 token=token,
                 condition=_condition(request, operation) if is_change else UNCONDITIONAL,
             )
             door.charge(request, call.body)
-            if pages:
-                reply = await _page(operation, call)
-            else:
-                reply = await (_noted(request, operation, call) if is_change else operation.handler(call))
-            return _render(request, reply, operation)
+            return _render(request, await carry_out(request, operation, call), operation)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller gets an answer
-            if isinstance(error, Forbidden):
-                services.audit.denied(deed_of(request, operation, caller, ""), error.message)
+            if isinstance(error, (Forbidden, Unauthorised)):
+                known = caller if operation.needs_key else None
+                services.audit.denied(deed_of(request, operation, known, token, proxies), error.message)
             return _explained(error, operation)
 
     return answer
 
 
+def _way(operation: Operation) -> Callable[[Request, Operation, Call], Awaitable[Reply]]:
+    """How its calls are carried out."""
+    if is_paged(operation.query):
+        return _page
+    if not operation.is_change:
+        return _straight
+    return _noted if operation.keeps_first_answer else _once
+
+
+async def _straight(_: Request, operation: Operation, call: Call) -> Reply:
+    return await operation.handler(call)
+
+
 async def _noted(request: Request, operation: Operation, call: Call) -> Reply:
     """Make a change, of which the audit trail tells who wanted it."""
-    doing = DOING.set(deed_of(request, operation, call.tenant, ""))
+    doing = DOING.set(deed_of(request, operation, call.tenant, "", call.services.proxies))
     try:
         return await operation.handler(call)
     finally:
         DOING.reset(doing)
 
 
-async def _page(operation: Operation, call: Call) -> Reply:
+class _Kept(msgspec.Struct, array_like=True):
+    """An answer as it is kept for who asks again."""
+
+    status: int
+    location: str | None
+    version: int | None
+    content: msgspec.Raw
+
+
+async def _once(request: Request, operation: Operation, call: Call) -> Reply:
+    """Make a change, or say again what was said of it the first time."""
+    if call.key is None:
+        return await _noted(request, operation, call)
+
+    async def deed() -> bytes:
+        reply = await _noted(request, operation, call)
+        version = _version(reply) if operation.is_versioned else None
+        content = msgspec.Raw(_content(reply))
+        return msgspec.json.encode(_Kept(reply.status or operation.status, reply.location, version, content))
+
+    asked = Asked(call.tenant.id, call.key, call.fingerprint)
+    kept = msgspec.json.decode(await call.services.once.do(asked, deed), type=_Kept)
+    return Reply(bytes(kept.content), kept.status, kept.location, kept.version)
+
+
+async def _page(_: Request, operation: Operation, call: Call) -> Reply:
     """One page of a list. Within, cursors are plain positions; outside nobody can tell, or write one."""
     cursors = await call.services.paging.cursors()
     place = list_of(operation.name, call.tenant.id, call.path, call.query)
@@ -126,6 +162,9 @@ def _explained(error: Exception, operation: Operation) -> Response:
             return problems.problem(400, "malformed", "Malformed JSON", str(error), hint="send one JSON object")
         case ClientDisconnect():
             return Response(status_code=400)  # nobody is there to read it
+        case _ if is_contended(error):
+            log.warning("a call had to give way", operation=operation.name, error=str(error))
+            return problems.render(Unavailable("others are changing the same, and it had to give way", "try again"))
         case _:
             log.error("a call failed", operation=operation.name, exc_info=error)
             return problems.problem(500, "internal", "Internal error", "something went wrong on our side")
@@ -137,11 +176,17 @@ def _token(request: Request) -> str:
 
 
 def _key(request: Request, operation: Operation) -> str | None:
-    if not operation.idempotent_by_key or (key := header(request, b"idempotency-key")) is None:
+    if not operation.takes_key or (key := header(request, b"idempotency-key")) is None:
         return None
     if not IDEMPOTENCY_KEY.fullmatch(key):
         raise InvalidField("Idempotency-Key", "is not 1 to 200 visible ASCII characters", "a random UUID does well")
     return key
+
+
+def _fingerprint(request: Request, operation: Operation, raw: bytes, token: str) -> bytes:
+    query = request.scope["query_string"].decode("latin-1")
+    path = f"{request.scope['path']}?{query}" if query else request.scope["path"]
+    return fingerprint(request.method, path, raw, token if operation.takes_secret else "")
 
 
 async def _gone(request: Request) -> None:
@@ -187,15 +232,22 @@ def _condition(request: Request, operation: Operation) -> Condition:
     return condition_of(match, none_match)
 
 
+def _content(reply: Reply) -> bytes:
+    return reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
+
+
+def _version(reply: Reply) -> int:
+    return reply.value.version if reply.version is None else reply.version
+
+
 def _render(request: Request, reply: Reply, operation: Operation) -> Response:
-    content = reply.value if isinstance(reply.value, bytes) else msgspec.json.encode(reply.value)
+    content = _content(reply)
     status = reply.status or operation.status
     if reply.location is None and not operation.is_versioned:
         return Plain(content, status)
     headers = {} if reply.location is None else {"Location": reply.location}
     if operation.is_versioned:
-        version = reply.value.version if reply.version is None else reply.version
-        headers["ETag"] = tag = tag_of(version, content)
+        headers["ETag"] = tag = tag_of(_version(reply), content)
         seen = header(request, b"if-none-match")
         if operation.method == "GET" and seen is not None and is_known(seen, tag):
             return Response(status_code=304, headers=headers)

@@ -1,6 +1,6 @@
 """Operations on jobs: defining them, and reading what is defined."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -13,7 +13,7 @@ from foliot.api.reading import LARGE
 from foliot.api.targets import check_target
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import encode
-from foliot.domain.job import Draft
+from foliot.domain.job import Draft, Kind
 from foliot.services.insights.jobs import job_view
 from foliot.store.reading import JobRow
 from foliot.wire.calendars import NO_CALENDARS, Calendars
@@ -58,11 +58,19 @@ def _drafts(call: Call, calendars: Calendars) -> list[Draft]:
     return drafts
 
 
+def _with_room(call: Call, drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The same; a job that runs once hands a run in, and is refused like one while too much waits."""
+    if any(draft.kind is Kind.ONE_TIME for draft in drafts):
+        call.services.backlog.check(call.tenant.id, call.tenant.backlog)
+    return drafts
+
+
 async def create_job(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
+        (draft,) = _with_room(call, [_draft(call, call.body, calendars)])
         return await call.services.control.create(
             call.tenant.id,
-            _draft(call, call.body, calendars),
+            draft,
             key=call.key,
             fingerprint=call.fingerprint,
             render=lambda row: msgspec.json.encode(view_of(call, row, calendars)),
@@ -77,7 +85,7 @@ async def create_jobs(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
         return await call.services.control.create_batch(
             call.tenant.id,
-            _drafts(call, calendars),
+            _with_room(call, _drafts(call, calendars)),
             key=call.key,
             fingerprint=call.fingerprint,
             render=lambda ids: msgspec.json.encode(CreatedJobs([encode("job", number) for number in ids])),
@@ -97,7 +105,7 @@ async def put_job(call: Call) -> Reply:
 
         def replaced(row: JobRow | None) -> Draft:
             call.condition.check(None if row is None else row.version)
-            return draft
+            return _with_room(call, [draft])[0] if row is None else draft
 
         row, is_new = await call.services.control.put(call.tenant.id, key, replaced)
         return Reply(view_of(call, row, calendars), status=201 if is_new else 200)
@@ -154,7 +162,7 @@ OPERATIONS = (
         result=JobView,
         is_versioned=True,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="createJobs",
@@ -166,7 +174,7 @@ OPERATIONS = (
         body=JobBatch,
         result=CreatedJobs,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
         costs=lambda body: len(body.jobs),
         largest_body=LARGE,
     ),

@@ -86,7 +86,7 @@ OPERATIONS = (
         body=KeyBody,
         result=CreatedKey,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="rotateKey",
@@ -99,7 +99,7 @@ OPERATIONS = (
         body_is_optional=True,
         result=RotatedKey,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="getKey",

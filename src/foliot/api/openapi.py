@@ -111,8 +111,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         _, components = msgspec.json.schema_components([operation.query], ref_template=_REF)
         for name, schema in components[operation.query.__name__]["properties"].items():
             found.append({"name": name, "in": "query", "required": False, "schema": schema})
-    if operation.idempotent_by_key:
-        said = "The same key creates once, for 24 hours or longer; repeats get the first answer."
+    if operation.takes_key:
+        said = "The same key does it once, for 24 hours or longer; repeats get the first answer."
         found.append(_header("Idempotency-Key", said, 200))
     if operation.is_conditional:
         found.append(_header("If-Match", 'Change it only at this version: the ETag of an answer, or `"7"`.', 1_000))

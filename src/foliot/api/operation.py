@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.api.reading import SMALL
 from foliot.domain.access import Authority, Role, Scope
+from foliot.domain.address import Network
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.egress import EVERYWHERE, Egress
 from foliot.services.audit import AuditTrail
@@ -24,6 +25,7 @@ from foliot.services.graphs import Graphs
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
+from foliot.services.once import Once
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
@@ -49,6 +51,8 @@ class Tenant(NamedTuple):
     """The queues whose work that key may fetch."""
     role: Role = Role.WORKER
     scopes: frozenset[Scope] = frozenset()
+    backlog: int | None = None
+    """How many of its runs may wait before no more are taken, if that is not what is usual."""
 
     @property
     def authority(self) -> Authority:
@@ -81,8 +85,11 @@ class Services(NamedTuple):
     backlog: Backlog
     secrets: Secrets
     encryption: Encryption
+    once: Once
     egress: Egress = EVERYWHERE
     """What is refused at the door already; the workers decide, and they ask again."""
+    proxies: Sequence[Network] = ()
+    """Who is believed when it says for whom it calls."""
 
 
 class Call(NamedTuple):
@@ -136,13 +143,20 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Other ways to succeed, with the same shape."""
     needs_key: bool = True
     """Whether a tenant's key is asked for; if not, the handler looks at the token that it was called with."""
-    idempotent_by_key: bool = False
-    """Whether an Idempotency-Key header is honoured."""
+    keeps_first_answer: bool = False
+    """Whether the handler keeps what it answered to an Idempotency-Key, in the transaction of what it tells of.
+
+    For what creates something. With all other changes the endpoint keeps it: see `services/once.py`.
+    """
+    takes_secret: bool = False
+    """Whether something stands in its body that nobody may find out, also not from a digest."""
     is_submission: bool = False
     """Whether it hands in work. That is no change, and too frequent to be noted: the run itself is the record.
 
     It is refused while too much waits already.
     """
+    is_by_hand: bool = False
+    """Whether it is noted all the same: somebody sets a job going besides its schedule, and its run tells not who."""
     costs: Callable[[Any], int] | None = None
     """What a call is to a rate limit, told from its body: as many as it hands in; 1 without."""
     is_versioned: bool = False
@@ -169,6 +183,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return "{" not in self.path
 
     @property
+    def takes_key(self) -> bool:
+        """Whether an Idempotency-Key is honoured: with all that changes something.
+
+        Not with what workers and targets say: fences, the numbers of claims and tokens are what makes that happen once.
+        """
+        return self.method != "GET" and self.scope != "work" and self.needs_key
+
+    @property
     def is_paced(self) -> bool:
         """Whether rate limits count it. What workers ask for is the operator's business, whosever runs they are."""
         return self.needs_key and self.scope != "work"
@@ -181,7 +203,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_change(self) -> bool:
         """Whether the audit trail tells of it. What workers and targets say of runs is told by their history."""
-        return self.method != "GET" and self.scope != "work" and self.needs_key and not self.is_submission
+        return self.takes_key and (self.is_by_hand or not self.is_submission)
 
     def __post_init__(self) -> None:
         if self.scope not in (SCOPES if self.needs_key else {WITHOUT_KEY}):

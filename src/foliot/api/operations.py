@@ -51,7 +51,7 @@ OPERATIONS = (
         result=OperationView,
         status=202,
         also=(200,),
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="listOperations",

@@ -37,11 +37,14 @@ _KINDS: Final[tuple[tuple[type[FoliotError], int, str, str, dict[str, str]], ...
     (NotFound, 404, "not-found", "Not found", {}),
     (Unauthorised, 401, "unauthorised", "Unauthorised", _BEARER),
     (Forbidden, 403, "forbidden", "Forbidden", {}),
-    (QuotaExceeded, 403, "quota-exceeded", "Quota exceeded", {}),
     (Conflict, 409, "conflict", "Conflict", {}),
     (Unavailable, 503, "unavailable", "Unavailable", {"Retry-After": "2"}),
 )
-_SWAMPED: Final = (503, "swamped", "Too much waits")
+_TOO_MANY: Final[tuple[tuple[type[TooMany], str, str], ...]] = (
+    (QuotaExceeded, "quota-exceeded", "Quota exceeded"),
+    (Swamped, "swamped", "Too much waits"),
+    (TooMany, "too-many-requests", "Too many requests"),
+)
 _LOOK: Final = "look at the id, and at whose key this is: each tenant sees its own"
 _SEE_DOCS: Final = "see /docs for what it takes"
 _INSTANT: Final = "write instants like 2026-01-31T09:00:00Z or 2026-01-31T10:00:00+01:00"
@@ -100,9 +103,10 @@ def render(error: FoliotError) -> Response:
     if isinstance(error, Stale):
         tag = {} if error.present is None else {"ETag": f'"{error.present}"'}
         return problem(412, "stale", "Precondition failed", error.message, hint=error.hint, headers=tag)
-    if isinstance(error, (TooMany, Swamped)):
-        told = (429, "too-many-requests", "Too many requests") if isinstance(error, TooMany) else _SWAMPED
-        return problem(*told, error.message, hint=error.hint, headers={"Retry-After": str(ceil(error.after))})
+    if isinstance(error, TooMany):
+        name, title = next(told for kind, *told in _TOO_MANY if isinstance(error, kind))
+        after = {"Retry-After": str(ceil(error.after))}
+        return problem(429, name, title, error.message, hint=error.hint, headers=after)
     for kind, status, name, title, headers in _KINDS:
         if isinstance(error, kind):
             hint = error.hint or (_LOOK if kind is NotFound else "")

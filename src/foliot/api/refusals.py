@@ -27,14 +27,14 @@ _REFUSALS: Final = MappingProxyType(
     {
         400: ("Malformed", "The body is no JSON, the cursor not of this list, or jobs would wait in a circle", LEFT),
         401: ("Unauthorised", "There is no valid key, or no valid token, with the call", ("WWW-Authenticate",)),
-        403: ("Forbidden", "The key lacks the scope, or a quota of the tenant is used up", LEFT),
+        403: ("Forbidden", "The key lacks the scope, or does not serve the queue", LEFT),
         404: ("NotFound", "There is no such thing, or it is another tenant's", LEFT),
         409: ("Conflict", "It contradicts how things stand", LEFT),
         413: ("TooLarge", "The body or the query is larger than is read", LEFT),
         422: ("Invalid", "A field, a parameter or a header cannot be taken as it is: `errors` names it", LEFT),
-        429: ("TooMany", "A rate limit, or the tenant's backlog, is used up: nothing was done", _AGAIN),
+        429: ("TooMany", "A rate limit, a quota or a backlog is used up: nothing was done", _AGAIN),
         431: ("HeadTooLarge", "The address and the headers are larger than is read", ()),
-        503: ("Unavailable", "Foliot cannot answer now, or too much waits already", _AGAIN),
+        503: ("Unavailable", "Foliot cannot answer now, or others are changing the same", _AGAIN),
     }
 )
 _OTHERS: Final = frozenset({"tenant", "job", "worker"})

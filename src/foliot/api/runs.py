@@ -56,7 +56,7 @@ async def get_run(call: Call) -> Reply:
 async def cancel_run(call: Call) -> Reply:
     run, insights = run_id(call), call.services.insights
     await insights.run(call.tenant.id, run)
-    await call.services.canceller.cancel(run)
+    await call.services.canceller.cancel(call.tenant.id, run)
     return Reply(await insights.run(call.tenant.id, run))
 
 

@@ -63,6 +63,7 @@ OPERATIONS = (
         scope="secrets:write",
         summary='Keep a secret, or another value of it, for runs that refer to it as {"$secret": name}',
         handler=put_secret,
+        takes_secret=True,
         body=SecretBody,
         result=SecretView,
         also=(201,),

@@ -31,7 +31,7 @@ async def serve(app: Starlette, listener: socket.socket, stop: asyncio.Event) ->
         lifespan="off",
         timeout_graceful_shutdown=10,
         server_header=False,
-        proxy_headers=False,  # nothing here depends on where a call comes from
+        proxy_headers=False,  # whom to believe is a setting of ours, and only the audit trail asks
         timeout_keep_alive=75,  # longer than proxies and clients keep theirs: who hangs up first must not be us
     )
     server = _Server(config)

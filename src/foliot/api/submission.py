@@ -113,7 +113,7 @@ OPERATIONS = (
         body=RunBody,
         result=Accepted,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="createRuns",
@@ -127,7 +127,7 @@ OPERATIONS = (
         costs=lambda body: len(body.runs),
         result=AcceptedBatch,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
         largest_body=LARGE,
     ),
     Operation(
@@ -138,10 +138,11 @@ OPERATIONS = (
         summary="Run a job now, or at another time, besides its schedule; that of a graph's root runs the graph",
         handler=run_job,
         is_submission=True,
+        is_by_hand=True,
         body=RunByHand,
         body_is_optional=True,
         result=Accepted,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
 )

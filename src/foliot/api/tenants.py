@@ -1,7 +1,5 @@
 """Operations on tenants: each sees itself, and no other; operators see all."""
 
-from collections.abc import Callable
-
 import msgspec
 from msgspec import UNSET
 
@@ -9,11 +7,9 @@ from foliot.api.keys import sealed
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.paging import PageQuery
 from foliot.domain.access import NewKey, Role, check_may_give, parse_role
-from foliot.domain.condition import UNCONDITIONAL
 from foliot.domain.errors import NotFound
-from foliot.domain.terms import Terms
 from foliot.services.keys import created
-from foliot.services.tenants import FIRST_KEY, view
+from foliot.services.tenants import FIRST_KEY, Change, view
 from foliot.store.keys import KeyRow
 from foliot.store.tenants import TenantRow
 from foliot.wire.keys import CreatedTenant, TenantBody
@@ -38,7 +34,7 @@ async def list_tenants(call: Call) -> Reply:
 
 async def create_tenant(call: Call) -> Reply:
     name, first = call.body.name, NewKey(FIRST_KEY, parse_role(call.body.role), serves=call.body.serves)
-    check_may_give(first.may, call.tenant.authority)
+    check_may_give(first, call.tenant.authority)
 
     def render(tenant: TenantRow, key: KeyRow, token: str) -> bytes:
         return msgspec.json.encode(CreatedTenant(tenant=view(tenant), key=created(key, token)))
@@ -54,21 +50,15 @@ async def get_tenant(call: Call) -> Reply:
 
 
 async def change_tenant(call: Call) -> Reply:
-    name, weight, limits = _named(call), call.body.weight, call.body.limits
-    condition = call.condition  # the first of the two changes asks: after it the version is another
-    if weight is not UNSET:
-        await call.services.tenants.set_weight(name, weight, condition)
-        condition = UNCONDITIONAL
-    if limits is not UNSET and limits.concurrency is not UNSET:
-        await call.services.tenants.set_limit(name, tenant_limit(limits.concurrency), condition)
-        condition = UNCONDITIONAL
-    await call.services.terms.change(name, _terms(call.body), condition)
-    return await get_tenant(call)
-
-
-def _terms(body: TenantPatch) -> Callable[[Terms], Terms]:
+    body: TenantPatch = call.body
     limits = LimitsPatch() if body.limits is UNSET else body.limits
-    return lambda before: changed_terms(before, limits.rate_limit, limits.backlog, body.quotas)
+    change = Change(
+        weight=None if body.weight is UNSET else body.weight,
+        concurrency=UNSET if limits.concurrency is UNSET else tenant_limit(limits.concurrency),
+        terms=lambda before: changed_terms(before, limits.rate_limit, limits.backlog, body.quotas),
+    )
+    await call.services.tenants.change(_named(call), change, call.condition)
+    return await get_tenant(call)
 
 
 OPERATIONS = (
@@ -92,7 +82,7 @@ OPERATIONS = (
         body=TenantBody,
         result=CreatedTenant,
         status=201,
-        idempotent_by_key=True,
+        keeps_first_answer=True,
     ),
     Operation(
         name="getTenant",

@@ -1,5 +1,7 @@
 """Operations for workers that have only a URL and a key."""
 
+from functools import partial
+
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.reading import LARGE
 from foliot.services.gateway import Bearer
@@ -17,7 +19,12 @@ from foliot.wire.work import (
 
 
 def bearer(call: Call) -> Bearer:
-    return Bearer(call.tenant.key, call.tenant.serves)
+    return Bearer(call.tenant.key, call.tenant.serves, partial(_is_good, call))
+
+
+async def _is_good(call: Call) -> bool:
+    """As believed as at the door: for some seconds after it was looked up, and no longer."""
+    return await call.services.tenants.whose(call.token) is not None
 
 
 async def heartbeat(call: Call) -> Reply:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -23,6 +23,8 @@ from foliot.kit.postgres import PostgresServer
 from foliot.services.tenants import Tenants
 from foliot.store.database import Connection, Database, connect
 from foliot.store.migrate import migrate
+
+APP: Final = "foliot.bench.app:worker"
 
 
 @contextmanager
@@ -85,6 +87,14 @@ class Bed:
         async with self.database.connection() as connection:
             return await connection.fetch(query, *arguments)  # type: ignore[no-any-return]
 
+    async def counted(self, query: str, *arguments: Any) -> Any:
+        """A value that it may take long to find: an hour's history has 36 million rows."""
+        connection = await connect(self.dsn, statement_timeout="0")
+        try:
+            return await connection.fetchval(query, *arguments)
+        finally:
+            await connection.close()
+
     async def plainly(self, *statements: str) -> None:
         """Statements that may take long, or stand in no transaction."""
         connection = await connect(self.dsn, statement_timeout="0")
@@ -135,7 +145,7 @@ class Bed:
                 await asyncio.sleep(0.05)
 
     async def settled(self) -> int:
-        return await self.value("SELECT count(*) FROM history WHERE state = 4")  # type: ignore[no-any-return]
+        return await self.counted("SELECT count(*) FROM history WHERE state = 4")  # type: ignore[no-any-return]
 
     async def until_empty(self, patience: float = 600) -> None:
         """Wait until every run has left the hot table."""

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from foliot.bench.bed import Bed, free_port
-from foliot.bench.measure import APP, floor_beside, settled_by
+from foliot.bench.bed import APP, Bed, free_port
+from foliot.bench.measure import floor_beside, settled_by
 from foliot.bench.produce import tenant_name
 from foliot.bench.sections import Section, Trial
 from foliot.bench.targets import Found
@@ -92,7 +92,8 @@ async def _sustain(trial: Trial) -> tuple[float, int]:
 GATEWAY: Final = Section(
     "gateway",
     "Through the gateway",
-    "One worker that has only a URL and a key, one API, and a producer, for {seconds} s; every run ends in history.",
+    "One worker that has only a URL and a key, one API, and a producer, for {seconds} s; every run ends in history. The"
+    " raw floor beside it is not tuned: it says what the machine was like.",
     _once,
     full=20,
 )

@@ -5,8 +5,8 @@ import statistics
 from datetime import datetime
 from typing import Any, Final
 
-from foliot.bench.bed import Bed
-from foliot.bench.measure import APP, floor_beside
+from foliot.bench.bed import APP, Bed
+from foliot.bench.measure import floor_beside
 from foliot.bench.sections import Section, Trial
 from foliot.bench.targets import Found
 
@@ -61,7 +61,8 @@ SECTION: Final = Section(
     "Cold and empty start",
     "A producer and a worker start on a database that was migrated just now, for {seconds} s, and once more after the"
     " tables had run empty, were vacuumed and analyzed, and nothing happened for some seconds. The first 10 seconds are"
-    " compared with the median of those after them.",
+    " compared with the median of those after them. The raw floor beside it has one setting that does well on most"
+    " machines; it is not tuned, as that of `sustained` is. It says what the machine was like: Foliot may be above it.",
     _once,
     full=20,
 )

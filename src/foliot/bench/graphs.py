@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from foliot.bench.bed import Bed
-from foliot.bench.measure import APP
+from foliot.bench.bed import APP, Bed
 from foliot.bench.produce import PAYLOAD, tenant_name
 from foliot.bench.sections import Section, Trial
 from foliot.bench.targets import Found

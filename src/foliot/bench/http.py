@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from foliot.bench.measure import APP, span_of
+from foliot.bench.bed import APP
+from foliot.bench.measure import span_of
 from foliot.bench.sections import Section, Trial
 from foliot.bench.target import CONCURRENCY, call_barely, target
 from foliot.bench.targets import Found

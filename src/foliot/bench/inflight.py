@@ -5,8 +5,7 @@ import time
 from typing import Final
 
 from foliot.bench.app import let_go_file
-from foliot.bench.bed import Bed
-from foliot.bench.measure import APP
+from foliot.bench.bed import APP, Bed
 from foliot.bench.sections import Section, Trial
 from foliot.bench.targets import Found
 from foliot.bench.watch import peak_memory

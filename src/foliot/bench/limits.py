@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from foliot.bench.bed import Bed
-from foliot.bench.measure import APP, settled_by
+from foliot.bench.bed import APP, Bed
+from foliot.bench.measure import settled_by
 from foliot.bench.produce import PAYLOAD, limited_spec, tenant_name
 from foliot.bench.sections import Section, Trial
 from foliot.bench.targets import Found

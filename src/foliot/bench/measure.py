@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final
 
-from foliot.bench.bed import Bed
-from foliot.bench.commits import two_commits
+from foliot.bench.bed import APP, Bed
+from foliot.bench.latency import measure_latency, percentiles
 from foliot.bench.produce import TENANTS, tenant_name
 from foliot.bench.sections import FULL, REPEATS, Say
 from foliot.bench.together import run_together
@@ -25,9 +25,7 @@ SUSTAINED: Final = 60.0
 FILL: Final = 30_000
 """Runs per second of measuring time that are set out for a drain."""
 USUAL: Final[Setting] = (2_000, 1)
-RATE: Final = 200.0
 SCHEDULED: Final = 10_000
-APP: Final = "foliot.bench.app:worker"
 
 Rates = dict[str, Any]
 
@@ -68,10 +66,12 @@ class Bench:
             results["sustainedSeconds"] = self._sustained
             results["busy"] = {name: statistics.median(each[name] for each in self._busy) for name in self._busy[0]}
         if "latency" in sections:
-            pairs = [(await self._latency(), await self._two_commits()) for _ in range(REPEATS)]
-            for place, (title, name) in enumerate((("latencyMs", "latency"), ("twoCommitsMs", "twoCommits"))):
-                results["repeats"][name] = [pair[place] for pair in pairs]
+            starts = [await measure_latency(self._bed, self._seconds, self._say) for _ in range(REPEATS)]
+            for name, title in (("latency", "latencyMs"), ("twoCommits", "twoCommitsMs")):
+                results["repeats"][name] = [each[name] for each in starts]
                 results[title] = medians(results["repeats"][name])
+            results["latencySeconds"] = starts[0]["seconds"]
+            results["slowest"] = [each["slowest"] for each in starts]
         if "lateness" in sections:
             results["latenessMs"] = await self._lateness()
         results["runsSubmitted"], results["historyRows"] = self.submitted, self.recorded
@@ -152,20 +152,6 @@ class Bench:
         await self._check(made["made"])
         return await settled_by(self._bed, ended)
 
-    async def _latency(self) -> dict[str, float]:
-        """From the call of submit to the first line of the handler, at a steady 200 a second."""
-        self._say("latency: 200 runs a second")
-        await self._bed.wipe()
-        self._bed.notes.unlink(missing_ok=True)
-        async with self._bed.process("worker", APP):
-            await self._bed.until_workers()
-            made = await self._bed.tool("foliot.bench.produce", "trickle", max(self._seconds, 2), RATE)
-            await self._bed.until_noted(made["made"])
-        return percentiles([began - sent for sent, _, began in self._bed.noted() if sent >= made["warm"]], 50, 95, 99)
-
-    async def _two_commits(self) -> dict[str, float]:
-        return percentiles(await two_commits(self._bed.dsn, max(self._seconds / 2, 1), RATE), 50, 95, 99)
-
     async def _lateness(self) -> dict[str, float]:
         """From the instant to the first line of the handler, for many cron jobs of one second."""
         self._say(f"lateness: creating {SCHEDULED:,} cron jobs")
@@ -220,12 +206,12 @@ class Bench:
 
 
 async def settled_by(bed: Bed, instant: datetime) -> float:
-    """Runs settled a second, from the first start on record to this instant."""
+    """Runs settled a second, from the first start on record to this instant; 0 if there were none."""
     rate = (
-        "SELECT count(*) / extract(epoch FROM $1::timestamptz - min(started_at))::float8"
+        "SELECT coalesce(count(*) / extract(epoch FROM $1::timestamptz - min(started_at))::float8, 0)"
         "  FROM history WHERE finished_at <= $1"
     )
-    return await bed.value(rate, instant)  # type: ignore[no-any-return]
+    return await bed.counted(rate, instant)  # type: ignore[no-any-return]
 
 
 async def span_of(bed: Bed) -> float:
@@ -265,8 +251,3 @@ def compare(mine: list[float], theirs: dict[Setting, list[float]]) -> Rates:
 
 def medians(repeats: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(each[name] for each in repeats) for name in repeats[0]}
-
-
-def percentiles(seconds: list[float], *wanted: int) -> dict[str, float]:
-    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
-    return {f"p{percent}": round(cuts[percent - 1] * 1000, 2) for percent in wanted}

@@ -37,7 +37,8 @@ def page(found: dict[str, Any]) -> str:
     )
     lines = [f"# Bench at {machine['commit']}", "", head]
     if "floor" in results:
-        lines += ["", *_rates(results), *_held_to(results), *_rest(results), "", METHOD]
+        method = ["", METHOD] if any(name in results for name in BESIDE_FLOOR) else []
+        lines += ["", *_rates(results), *_held_to(results), *_rest(results), *method, *_slowest(results)]
     for name, section in results.get("dispatch", {}).items():
         lines += ["", *_section(name, section)]
     if "schedules" in results:
@@ -98,15 +99,16 @@ def _held_to(results: dict[str, Any]) -> list[str]:
     ]
 
 
-def _table(told: list[Row]) -> list[str]:
-    table = [("", "median", "held to", "", "repeats"), ("---", "---:", "---:", "---", "---"), *told]
+def _table(told: list[Row], how: str = "median") -> list[str]:
+    table = [("", how, "held to", "", "repeats"), ("---", "---:", "---:", "---", "---"), *told]
     return [*(f"| {' | '.join(cells)} |" for cells in table), ""]
 
 
 def _section(name: str, found: dict[str, Any]) -> list[str]:
     if "skipped" in found:
         return [f"## {found['title']}", "", f"Skipped: {found['skipped']}."]
-    lines = [f"## {found['title']}", "", found["about"], "", *_table(list(rows(found, DISPATCH[name])))]
+    how = "median" if len(found["repeats"]) > 1 else "measured once"
+    lines = [f"## {found['title']}", "", found["about"], "", *_table(list(rows(found, DISPATCH[name])), how)]
     if found["boundBy"]:
         lines += [f"What bounds it: {found['boundBy']}.", ""]
     busy = ", ".join(f"{who} {share:g}" for who, share in found["busy"].items())
@@ -117,8 +119,8 @@ def _course(last: dict[str, Any]) -> list[str]:
     """How the last repeat went on, where that matters."""
     if tenths := last.get("tenths"):
         told = (
-            ["tenth of the time", "settled/s", "claim ms"],
-            *([n, t["rate"], t["claim"]] for n, t in enumerate(tenths, 1)),
+            ["tenth of the time", "settled/s", "in its worst second", "claim ms"],
+            *([n, t["rate"], t["worst"], t["claim"]] for n, t in enumerate(tenths, 1)),
         )
     elif looks := last.get("looks"):
         names = [name for name in looks[-1] if name not in {"at", "relations"}]
@@ -149,6 +151,28 @@ def _rest(results: dict[str, Any]) -> list[str]:
     if results.get("runsSubmitted"):
         lines.append(f"- {results['historyRows']:,} rows of history for {results['runsSubmitted']:,} runs submitted.")
     return lines
+
+
+def _slowest(results: dict[str, Any]) -> list[str]:
+    """The runs that started last after their call, and what was seen at the same time."""
+    if not results.get("slowest"):
+        return []
+    head = ["repeat", "second", "ms", "bare commit, ms", "woken late, ms", "steal, % of a processor", "server"]
+    told = [
+        [number, each["at"], each["ms"], each["commit"], each["wake"], each["steal"], "; ".join(each["server"])]
+        for number, repeat in enumerate(results["slowest"], 1)
+        for each in repeat
+    ]
+    also = sum(max(row[3], row[4]) >= row[2] / 2 for row in told)
+    about = (
+        f"Start latency was measured for {results['latencySeconds']:g} s a repeat, in turns with two bare commits at"
+        " the same pace. Meanwhile something that has no part in Foliot made a bare commit every 40 ms, and noted how"
+        " late it was woken for it. Beside each of the slowest starts stand the worst of both at the same moment, and"
+        f" what the server did by itself. {also} of these {len(told)} times a bare commit or a wake-up took at least"
+        " half as long; what is shorter than 40 ms may fall between two of them."
+    )
+    table = [head, ["---:"] * (len(head) - 1) + ["---"], *told]
+    return ["", "## The slowest starts", "", about, "", *(f"| {' | '.join(map(str, cells))} |" for cells in table)]
 
 
 def schedules_rows(found: dict[str, Any]) -> list[Row]:

@@ -6,16 +6,14 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
-_NAMES: Final = ("foliot_attempts_total", "foliot_claim_seconds_sum", "foliot_claim_seconds_count")
+_SETTLED: Final = "foliot_attempts_total"
 
 
 class Sample(NamedTuple):
-    """A worker's counters at one moment."""
+    """How many attempts a worker has settled by one moment."""
 
     at: float
     settled: float
-    claim_seconds: float
-    claims: float
 
 
 async def sample(port: int) -> Sample:
@@ -24,27 +22,17 @@ async def sample(port: int) -> Sample:
         while True:
             try:
                 async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
-                    return Sample(time.monotonic(), *_read(await answer.text()))
+                    return Sample(time.monotonic(), _read(await answer.text()))
             except aiohttp.ClientConnectionError:
                 await asyncio.sleep(0.1)
 
 
-def _read(text: str) -> list[float]:
-    """The sum of each of the wanted metrics over all its labels."""
-    found = dict.fromkeys(_NAMES, 0.0)
-    for line in text.splitlines():
-        name = line.partition("{")[0].partition(" ")[0]
-        if name in found:
-            found[name] += float(line.rpartition(" ")[2])
-    return list(found.values())
+def _read(text: str) -> float:
+    """The sum over all labels."""
+    lines = [line for line in text.splitlines() if line.partition("{")[0].partition(" ")[0] == _SETTLED]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def rate(first: Sample, last: Sample) -> float:
     """Runs settled a second between the two."""
     return (last.settled - first.settled) / (last.at - first.at)
-
-
-def claim_time(first: Sample, last: Sample) -> float:
-    """Milliseconds that a claim took between the two, on average."""
-    claims = last.claims - first.claims
-    return (last.claim_seconds - first.claim_seconds) / claims * 1_000 if claims else 0.0

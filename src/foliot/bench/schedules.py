@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from foliot.bench.bed import Bed
+from foliot.bench.bed import APP, Bed
 from foliot.bench.generate import BURST_KEY, QUIET, QUIET_KEY
+from foliot.bench.latency import RATE
 from foliot.bench.load import Load
-from foliot.bench.measure import APP, RATE
 from foliot.bench.sections import REPEATS
 from foliot.bench.targets import Found, summarise
 from foliot.bench.template import Bar, Template, template

@@ -101,6 +101,15 @@ def _is_helper(pid: int) -> bool:
     return any(name in title for name in HELPERS)
 
 
+def stolen() -> float:
+    """Seconds, of all processors, in which one had work and the host ran others; 0 where nobody counts them."""
+    try:
+        fields = (PROC / "stat").read_text(encoding="utf-8").split(maxsplit=9)
+    except OSError:
+        return 0.0
+    return int(fields[8]) / TICKS
+
+
 def _idle() -> float:
     try:
         fields = (PROC / "stat").read_text(encoding="utf-8").split(maxsplit=6)

@@ -166,7 +166,7 @@ def _show_rows(title: str, told: Iterable[Row]) -> None:
     for number, (name, value, target, verdict, repeats) in enumerate(told):
         if number == 0:
             say(f"\n{title}".rstrip(" "))
-        say(f"{name:58}{value:>14}{target:>20}  {verdict:7}{repeats}")
+        say(f"{name:58}{value:>14}{target:>20}  {verdict:16}{repeats}")
 
 
 def _doubt(results: dict[str, Any], name: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 import structlog
@@ -33,6 +33,7 @@ log = structlog.get_logger("worker")
 
 COMMAND, CONTAINER = "command", "container"
 STAY_OFF: Final = "commands stay off: here they could only run as this worker's own user"
+_FILES_OF_LIBPQ: Final = ("PGPASSFILE", "PGSERVICEFILE", "PGSSLKEY")
 _SECRET: Final = re.compile(r"TOKEN|SECRET|PASS|KEY|CREDENTIAL|AUTH|DSN|URL", re.IGNORECASE)
 
 
@@ -54,9 +55,7 @@ async def open_commands(settings: Settings, nursery: Nursery) -> AsyncIterator[d
         found: dict[str, By] = {}
         if policy.has_commands and (isolation := await _isolation(settings, nursery, folders)) is not None:
             _check_terms(settings, policy, isolation)
-            hidden = [str(settings.home), str(settings.commands), home_of_worker()]
-            hidden += [str(settings.master_key_file)] if settings.master_key_file is not None else []
-            found[COMMAND] = Commands(attendant, policy, isolation, folders, hidden).execute
+            found[COMMAND] = Commands(attendant, policy, isolation, folders, list(hidden_files(settings))).execute
         if policy.has_images and (engine := await _engine()) is not None:
             found[CONTAINER] = Containers(attendant, policy, engine, folders).execute
         yield found
@@ -154,6 +153,18 @@ def own_secrets(settings: Settings) -> Iterator[str]:
         yield access.key
     if settings.master_key is not None:
         yield settings.master_key
+
+
+def hidden_files(settings: Settings) -> Iterator[str]:
+    """What commands find nothing in the place of: where keys and passwords are, ours and those of the worker's user."""
+    yield from (str(settings.home), home_of_worker())
+    yield from (str(each) for each in (settings.commands, settings.master_key_file) if each is not None)
+    yield from (os.environ[name] for name in _FILES_OF_LIBPQ if os.environ.get(name))
+    try:
+        options = dict(parse_qsl(urlsplit(dsn_of(settings)).query))
+    except FoliotError:
+        return  # as above
+    yield from (options[name] for name in ("passfile", "servicefile", "sslkey") if options.get(name))
 
 
 def _secrets(settings: Settings, policy: CommandPolicy) -> Iterator[str]:

@@ -153,6 +153,17 @@ async def open_guarded(database: Database, *, size: int) -> AsyncIterator[Databa
         await guarded.close()
 
 
+def check_walls(own: Database, listener: socket.socket, settings: Settings) -> None:
+    """CannotStart if others reach the API and only its queries keep tenants apart, unless the operator wants it so."""
+    if own.is_guarded or settings.one_wall or _is_loopback(listener):
+        return
+    listener.close()
+    raise CannotStart(
+        "other machines can reach this address, and the database does not keep tenants apart itself",
+        "`foliot doctor` says what row level security needs; FOLIOT_ONE_WALL=1 goes on with queries alone",
+    )
+
+
 @asynccontextmanager
 async def open_hints(database: Database) -> AsyncIterator[Hints]:
     """A notifier of this process's own, on a connection of its own."""

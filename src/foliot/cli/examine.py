@@ -82,7 +82,10 @@ async def _row_security(settings: Settings) -> Finding:
     if is_on:
         return Finding("row level security", ok=True, detail=f"on: the API acts as {API_ROLE}")
     hint = f"as an administrator: CREATE ROLE {API_ROLE} NOLOGIN; GRANT {API_ROLE} TO {user}; then `foliot migrate`"
-    return Finding("row level security", ok=True, detail="off: tenants are kept apart by queries alone", hint=hint)
+    detail = "off: tenants are kept apart by queries alone"
+    if not settings.one_wall:
+        detail += ", so the API refuses to listen to other machines"
+    return Finding("row level security", ok=True, detail=detail, hint=hint, warns=True)
 
 
 async def _encryption(settings: Settings) -> str:

@@ -9,11 +9,13 @@ from typing import Final
 import msgspec
 
 from foliot.cli.compose import CannotStart
+from foliot.cli.operate import deed_here
 from foliot.domain.errors import Conflict
 from foliot.kit.postgres import PostgresError
 from foliot.kit.postgres.lock import HomeLock
 from foliot.kit.settings import Access, Settings, client_file
 from foliot.services.tenants import Tenants
+from foliot.store.audit import DOING
 from foliot.wire.keys import LONGEST_NAME
 
 TENANT: Final = "dev"
@@ -48,10 +50,14 @@ def signing(settings: Settings) -> Settings:
 async def introduce(home: Path, url: str, tenants: Tenants) -> None:
     """Write the address and a valid key of the development tenant where clients look; the key stays while it can."""
     file = client_file(home)
-    key = _known_key(file)
-    if key is None or not await tenants.whose(key):
-        key = await _new_key(home, tenants)
-    await tenants.make_operator(key)  # the operator's own machine, and keys of before were not
+    doing = DOING.set(deed_here("up"))
+    try:
+        key = _known_key(file)
+        if key is None or not await tenants.whose(key):
+            key = await _new_key(home, tenants)
+        await tenants.make_operator(key)  # the operator's own machine, and keys of before were not
+    finally:
+        DOING.reset(doing)
     draft = file.with_suffix(".new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600, exist_ok=False)

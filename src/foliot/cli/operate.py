@@ -26,7 +26,7 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
     from foliot.services.health import Health
 
     async def run() -> None:
-        DOING.set(_deed())
+        DOING.set(deed_here(_typed(click.get_current_context())))
         with _explained():
             try:
                 database = await Database.open(dsn_of(settings), size=2)
@@ -42,13 +42,13 @@ def with_database(settings: Settings, deed: Callable[[Database], Awaitable[None]
     asyncio.run(run())
 
 
-def _deed() -> Deed:
-    """Who types this, for the audit trail: as far as the machine knows."""
+def deed_here(action: str) -> Deed:
+    """Who does this beside the database, for the audit trail: as far as the machine knows."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):
         user = str(os.getuid())
-    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, _typed(click.get_current_context()))
+    return Deed(NOBODY, f"{user}@{socket.gethostname()}", None, None, None, action)
 
 
 def _typed(context: click.Context) -> str:

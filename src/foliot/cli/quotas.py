@@ -120,7 +120,7 @@ def _limit(per_second: float | None, burst: int | None, off: bool) -> tuple[dict
 
 def _change(settings: Settings, name: str, limits: dict[str, Any], quotas: dict[str, Any], json: bool) -> None:
     """Change what is given, and show what is there then."""
-    from foliot.services.tenants import Tenants, view
+    from foliot.services.tenants import Change, Tenants, view
     from foliot.services.terms import TermsKeeper
     from foliot.store.terms import sample_backlog
 
@@ -131,7 +131,7 @@ def _change(settings: Settings, name: str, limits: dict[str, Any], quotas: dict[
 
     async def here(database: Database) -> Any:
         if limits or quotas:
-            await TermsKeeper(database).change(name, edit)
+            await Tenants(database).change(name, Change(terms=edit))
         row = await Tenants(database).read(name)
         waiting = (await sample_backlog(database)).get(row.id, 0)
         return view(row, await TermsKeeper(database).used(name, waiting))

@@ -6,7 +6,16 @@ from functools import partial
 from foliot.api.app import build
 from foliot.api.operation import Services
 from foliot.api.server import serve
-from foliot.cli.compose import egress_of, open_database, open_guarded, open_hints, open_socket, open_vault, rate_of
+from foliot.cli.compose import (
+    check_walls,
+    egress_of,
+    open_database,
+    open_guarded,
+    open_hints,
+    open_socket,
+    open_vault,
+    rate_of,
+)
 from foliot.cli.serve_scheduler import repeat
 from foliot.cli.shell import run_process
 from foliot.kit.files import allow_many_files
@@ -30,6 +39,7 @@ from foliot.services.health import Health
 from foliot.services.insights import Insights
 from foliot.services.keys import Keys
 from foliot.services.ledger import Ledger
+from foliot.services.once import Once
 from foliot.services.operations import Operations
 from foliot.services.pacing import Pacing
 from foliot.services.paging import Paging
@@ -83,14 +93,18 @@ async def _api(settings: Settings, stop: asyncio.Event) -> None:
             backlog,
             Secrets(own, vault),
             Encryption(database, vault),
+            Once(database, vault),
             egress=egress_of(settings),
+            proxies=settings.trusted_proxies,
         )
         app = build(services, Health(database), Gauges(database))
         listener = Listener(database, {READY: gateway.wake, FLEET: gateway.hear, RECALL: gateway.hear})
         listening = repeat(listener, stop, asyncio.Event(), lambda: None)
         going = (submitter.run(), gateway.run(), tenants.run(), trail.run(), pacing.run(), backlog.run())
+        socket = open_socket(settings)
+        check_walls(own, socket, settings)
         async with background(*going, listening, _dismiss(gateway, stop)):
-            await serve(app, open_socket(settings), stop)
+            await serve(app, socket, stop)
 
 
 async def _dismiss(gateway: Gateway, stop: asyncio.Event) -> None:

@@ -1,15 +1,22 @@
 """`foliot run submit`, and what is said of a run that somebody has just started."""
 
-from typing import Any
+from typing import Any, BinaryIO, Final, cast
 
 import click
+import msgspec
 
 from foliot.cli.job_options import given
 from foliot.cli.naming import QUEUE
-from foliot.cli.output import as_json, record, say, wants_json
-from foliot.domain.errors import FoliotError
+from foliot.cli.output import as_json, progress, record, say, wants_json
+from foliot.domain.errors import FoliotError, InvalidField
 from foliot.sdk.client import Foliot
 from foliot.sdk.client.lasting import Run
+from foliot.sdk.fields import NewRun
+
+_AT_ONCE: Final = 1_000
+"""Lines of a file that are handed in together."""
+_OURS: Final = {"runAt": "at", "maxRetries": "max_retries"}
+"""Names of the API that the command line has options for, as the SDK spells them."""
 
 
 def waiting(command: Any) -> Any:
@@ -22,8 +29,14 @@ def waiting(command: Any) -> Any:
 
 
 @click.command("submit")
-@click.argument("handler")
+@click.argument("handler", required=False)
 @click.argument("arguments", nargs=-1, metavar="[ARGUMENTS]...")
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.File("rb", lazy=True),
+    help="Many runs, one JSON object a line; - reads them here.",
+)
 @click.option("--payload", help="JSON that the handler receives.")
 @click.option("--delay", metavar="DURATION", help="Not before so much time has passed, for example PT10M.")
 @click.option("--at", "run_at", metavar="INSTANT", help="Not before this instant, for example 2026-12-24T18:00:00Z.")
@@ -33,15 +46,65 @@ def waiting(command: Any) -> Any:
 @click.option("--idempotency-key", metavar="KEY", help="The same key submits once, whoever repeats it.")
 @waiting
 @wants_json
-def submit(handler: str, arguments: tuple[str, ...], wait: bool, timeout: float, json: bool, **values: Any) -> None:
+def submit(
+    handler: str | None,
+    arguments: tuple[str, ...],
+    file: BinaryIO | None,
+    wait: bool,
+    timeout: float,
+    json: bool,
+    **values: Any,
+) -> None:
     """Run HANDLER once, without a job: an http(s) address, a function's name, or a command.
 
     Commands are written as for `foliot job create`: a whole path, or a name with ARGUMENTS, behind `--`.
+
+    With --file each line is a run as the API takes it: {"handler": "send_receipt", "payload": {"order": 17}}. What
+    stands on the command line holds for all lines that do not say otherwise. With an --idempotency-key the same file
+    can be submitted again after a break, and nothing in it is twice.
     """
     values["at"] = values.pop("run_at")
-    is_command = arguments or handler.startswith("/")
-    started = Foliot().submit([handler, *arguments] if is_command else handler, **given(values))
-    tell(started, wait=wait, timeout=timeout, json=json)
+    called: str | list[str] | None = handler
+    if handler is not None and (arguments or handler.startswith("/")):
+        called = [handler, *arguments]
+    if file is not None:
+        if wait:
+            raise click.UsageError("--wait is for one run; `foliot run list` shows many")
+        _submit_lines(file, {**given(values), **({} if called is None else {"handler": called})}, json=json)
+        return
+    if called is None:
+        raise click.UsageError("name a HANDLER, or a --file of runs")
+    tell(Foliot().submit(called, **given(values)), wait=wait, timeout=timeout, json=json)
+
+
+def _submit_lines(file: BinaryIO, usual: dict[str, Any], *, json: bool) -> None:
+    """Hand in what stands in a file, and say how many that were."""
+    key = usual.pop("idempotency_key", None)
+    lines = [_run_of(number, line, usual) for number, line in enumerate(file, 1) if line.strip()]
+    client, ids = Foliot(), list[str]()
+    with progress(len(lines), "submitting") as advance:
+        for start in range(0, len(lines), _AT_ONCE):
+            part = lines[start : start + _AT_ONCE]
+            ids += client.submit_many(part, idempotency_key=None if key is None else f"{key}-{start // _AT_ONCE}")
+            advance(len(part))
+    if json:
+        as_json({"runIds": ids})
+    else:
+        say(f"{len(ids):,} {'run' if len(ids) == 1 else 'runs'} accepted; watch them with: foliot run list")
+
+
+def _run_of(number: int, line: bytes, usual: dict[str, Any]) -> NewRun:
+    try:
+        run = msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        hint = 'write one object a line: {"handler": "send_receipt", "payload": {"order": 17}}'
+        raise InvalidField(f"line {number}", f"is no run: {error}", hint) from None
+    if "runAt" in run or "delay" in run:
+        usual = {name: value for name, value in usual.items() if name not in {"at", "delay"}}
+    merged = {**usual, **{_OURS.get(name, name): value for name, value in run.items()}}
+    if "handler" not in merged:
+        raise InvalidField(f"line {number}", "has no handler", "add one, or name a HANDLER on the command line for all")
+    return cast("NewRun", merged)
 
 
 def tell(started: Run, *, wait: bool, timeout: float, json: bool) -> None:

@@ -41,7 +41,12 @@ class Role(StrEnum):
     ADMIN = "admin"
     OPERATOR = "operator"
 
+    def is_above(self, other: "Role") -> bool:
+        """Words compare by their letters, and roles by their place in this list."""
+        return _PLACES[self] > _PLACES[other]
 
+
+_PLACES: Final = MappingProxyType({role: place for place, role in enumerate(Role)})
 _VIEWER: Final = frozenset({Scope.JOBS_READ, Scope.RUNS_READ, Scope.CALENDARS_READ, Scope.TENANTS_READ})
 _EDITOR: Final = _VIEWER | {Scope.JOBS_WRITE, Scope.RUNS_WRITE, Scope.CALENDARS_WRITE}
 _ADMIN: Final = _EDITOR | {Scope.SECRETS_READ, Scope.SECRETS_WRITE, Scope.KEYS_READ, Scope.KEYS_WRITE, Scope.AUDIT_READ}
@@ -132,8 +137,15 @@ def check_may(scope: Scope, authority: Authority) -> None:
         raise Forbidden(f"this key, of the role {authority.role}, has not the scope {scope}", _who_has(scope))
 
 
-def check_may_give(scopes: frozenset[Scope], authority: Authority) -> None:
-    """Forbidden to give what one has not. Tenants share queues, so who serves them is for operators to say."""
+def check_may_give(new: NewKey, authority: Authority) -> None:
+    """Forbidden to give what one has not. Tenants share queues, so who serves them is for operators to say.
+
+    Nor a role above one's own, however few scopes come with it: how far a key reaches goes by its role.
+    """
+    if new.role.is_above(authority.role):
+        hint = f"ask somebody whose key is of the role {new.role}"
+        raise Forbidden(f"this key is of the role {authority.role}, so it cannot give the role {new.role}", hint)
+    scopes = new.may
     wanting = scopes - authority.scopes - {Scope.WORK}
     if wanting:
         names = ", ".join(sorted(wanting))
@@ -141,6 +153,13 @@ def check_may_give(scopes: frozenset[Scope], authority: Authority) -> None:
     if Scope.WORK in scopes and Scope.FLEET_WRITE not in authority.scopes:
         hint = "ask the operator: whoever serves a queue sees the payloads of every tenant that uses it"
         raise Forbidden("only an operator lets keys serve queues", hint)
+
+
+def check_may_touch(role: Role, authority: Authority) -> None:
+    """Forbidden to change or end a key of a role above one's own."""
+    if role.is_above(authority.role):
+        hint = f"only keys of the role {role} change or revoke it"
+        raise Forbidden(f"this is an {role}'s key, and the one that asks is of the role {authority.role}", hint)
 
 
 def _who_has(scope: Scope) -> str:

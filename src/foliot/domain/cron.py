@@ -36,8 +36,8 @@ def next_after(expression: str, zone: ZoneInfo, instant: datetime, dst: Dst = US
 def fires_after(expression: str, zone: ZoneInfo, instant: datetime, dst: Dst = USUAL) -> Iterator[datetime]:
     """Go through all fires of a canonical expression strictly after `instant`, rising, in UTC.
 
-    With `*` at the start of minute or hour it follows elapsed time: it fires at every instant whose wall-clock
-    reading matches. Otherwise it follows the wall clock by the rules of `dst`.
+    With `*` at the start of its hour it follows elapsed time: it fires at every instant whose wall-clock reading
+    matches. Otherwise it follows the wall clock by the rules of `dst`, whatever its minutes are.
     """
 
     # cronsim gets naive readings only. With a zone, version 2.8 goes back in time when asked from the second pass of a
@@ -50,5 +50,4 @@ def fires_after(expression: str, zone: ZoneInfo, instant: datetime, dst: Dst = U
 
 
 def _follows_elapsed_time(expression: str) -> bool:
-    minute, hour = expression.split()[-5:-3]
-    return minute.startswith("*") or hour.startswith("*")
+    return expression.split()[-4].startswith("*")

@@ -87,16 +87,12 @@ class TooMany(FoliotError):  # noqa: N818 - as InvalidField
         self.after = after
 
 
-class Swamped(Unavailable):
-    """All callers together ask for more than can be taken in: as `TooMany`, and not this one's fault."""
-
-    def __init__(self, message: str, hint: str = "", *, after: float = 1.0) -> None:
-        super().__init__(message, hint)
-        self.after = after
+class Swamped(TooMany):
+    """All callers together ask for more than can be taken in: it is not this one's fault."""
 
 
-class QuotaExceeded(FoliotError):  # noqa: N818 - as InvalidField
-    """The caller may not have more of this: waiting will not help, giving some up will, or somebody who allows more."""
+class QuotaExceeded(TooMany):
+    """The caller may not have more of this: waiting alone does not help, giving some up does, or being allowed more."""
 
 
 def one_of(words: Iterable[str]) -> str:

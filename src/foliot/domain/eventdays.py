@@ -29,8 +29,8 @@ class Repeat(msgspec.Struct, frozen=True, kw_only=True):
     interval: int = 1
     count: int | None = None
     until: date | None = None
-    until_instant: datetime | None = None
-    """If the rule ends at an instant; `until` is then a day later, to be sure."""
+    until_time: datetime | None = None
+    """If the rule ends at an instant or, without a zone, at a reading; `until` is then a day later, to be sure."""
     months: tuple[int, ...] = ()
     month_days: tuple[int, ...] = ()
     weekdays: tuple[tuple[int | None, int], ...] = ()
@@ -49,13 +49,13 @@ def parse_repeat(rule: str) -> Repeat:
     frequency = parts.pop("FREQ", "")
     if frequency not in {"YEARLY", "MONTHLY", "WEEKLY", "DAILY"}:
         raise InvalidField("RRULE", f"FREQ={frequency[:20]} is not understood", _HINT)
-    until, until_instant = _until(parts.pop("UNTIL", None))
+    until, until_time = _until(parts.pop("UNTIL", None))
     repeat = Repeat(
         frequency=msgspec.convert(frequency, Frequency),
         interval=_number(parts.pop("INTERVAL", "1"), "INTERVAL", 1, 1000),
         count=_number(parts.pop("COUNT"), "COUNT", 1, 100_000) if "COUNT" in parts else None,
         until=until,
-        until_instant=until_instant,
+        until_time=until_time,
         months=_numbers(parts.pop("BYMONTH", ""), "BYMONTH", 1, 12),
         month_days=_numbers(parts.pop("BYMONTHDAY", ""), "BYMONTHDAY", -31, 31),
         weekdays=_weekdays(parts.pop("BYDAY", "")),
@@ -177,8 +177,8 @@ def _until(text: str | None) -> tuple[date | None, datetime | None]:
         if match is not None and match[4] is None:
             return date(*map(int, match.groups()[:3])), None
         if match is not None:
-            instant = datetime(*map(int, match.groups()[:6]), tzinfo=UTC)  # type: ignore[misc,arg-type]
-            return instant.date() + timedelta(days=1), instant
+            at = datetime(*map(int, match.groups()[:6]), tzinfo=UTC if match[7] else None)  # type: ignore[misc,arg-type]
+            return at.date() + timedelta(days=1), at
     except (ValueError, OverflowError):
         pass
     raise InvalidField("RRULE", f"UNTIL={text[:40]} is no date", _HINT)

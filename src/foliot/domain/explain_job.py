@@ -51,7 +51,7 @@ def explain_job(facts: JobFacts) -> Explanation:
     shut = {gate.code for gate in gates if gate.stand in {Stand.BLOCKING, Stand.CLOSED}}
     estimate = None
     if fire is not None and shut <= _FIRES_ANYWAY:
-        estimate = Estimate(max(fire + facts.phase, facts.now), Basis.SCHEDULE)
+        estimate = Estimate(max(fire + facts.wait, facts.now), Basis.SCHEDULE)
     if fire is None or gates[0].stand is Stand.BLOCKING:
         then = "" if estimate is None or fire is None else f" The next fire time is {local_text(facts, fire)}."
         return Explanation(gates, told(gates[0]) + then, estimate)

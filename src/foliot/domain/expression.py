@@ -1,8 +1,10 @@
 """How a cron expression is written: one canonical text for each, or what is wrong with it."""
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
+from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
@@ -34,6 +36,8 @@ _ALLOWED: Final = MappingProxyType(
         "day-of-week": "0-7 or SUN-SAT, 5L (last Friday) or 1#2 (second Monday), for example MON-FRI",
     }
 )
+_WITHOUT_A_STAR: Final = MappingProxyType({"second": range(60), "minute": range(60), "month": range(1, 13)})
+"""Fields in which a `*` is only short for all: in the others one at the start has a meaning of its own."""
 FIELDS: Final = tuple(_ALLOWED)
 """In the order in which they are written; seconds may be missing."""
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -44,13 +48,14 @@ _NUMBERS: Final = MappingProxyType(
         "day-of-week": {name: str(number) for number, name in enumerate(_DAYS)},
     }
 )
+_NUMERIC: Final = re.compile(r"[0-9,/-]+", re.ASCII)
 _TOKEN: Final = re.compile(r"[A-Z]+|[0-9]+")
 # cronsim looks 50 years ahead and the days of the week repeat after 28: what does not fire from here on never does.
 _ANY_START: Final = datetime(2001, 1, 1)  # noqa: DTZ001 - a reading of a wall clock
 
 
 def parse_cron(expression: str, field: str = "cronExpression") -> str:
-    """Give the canonical form: five fields, or six with seconds first; names as numbers, lists sorted."""
+    """Give the canonical form: five fields, or six with seconds first; names as numbers, lists sorted and shortened."""
     if len(expression) > LONGEST:
         raise InvalidField(field, f"longer than {LONGEST} characters", "split it into several jobs")
     try:
@@ -78,26 +83,48 @@ def _canonical(expression: str) -> str:
         )
     written = dict(zip(FIELDS[-len(words) :], words, strict=True))
     parts = {name: _canonical_field(name, word) for name, word in written.items()}
-    if parts.get("second") == "0":
-        del parts["second"]
-    canonical = " ".join(parts.values())
     try:
-        next(CronSim(canonical, _ANY_START))
+        read = CronSim(" ".join(parts.values()), _ANY_START)
+        next(read)
     except CronSimError as error:
         bad = str(error).removeprefix("Bad ")
         raise _impossible() if _day_is_well_written(bad, parts) else _not_understood(bad, written[bad]) from None
     except StopIteration:
         raise _impossible() from None
-    return canonical
+    numbers = (read.seconds, read.minutes, read.hours, read.days, read.months, read.weekdays)
+    shared = {
+        name: _shared(name, parts[name], found) for name, found in zip(FIELDS, numbers, strict=True) if name in parts
+    }
+    if shared.get("second") == "0":
+        del shared["second"]
+    return " ".join(shared.values())
 
 
 def _canonical_field(name: str, word: str) -> str:
     if not word.isascii():  # isdigit and int below know more digits than cron does
         raise _not_understood(name, word)
-    terms = [canonical_term(name, term) for term in word.split(",")]
-    if all(term.isdigit() for term in terms):
-        terms = [str(number) for number in sorted({int(term) for term in terms})]
-    return ",".join(terms)
+    return ",".join(canonical_term(name, term) for term in word.split(","))
+
+
+def _shared(name: str, word: str, numbers: Iterable[object]) -> str:
+    """One text for all words that stand for the same numbers."""
+    if name not in _WITHOUT_A_STAR and not _NUMERIC.fullmatch(word):
+        return word
+    days = 7 if name == "day-of-week" else 100
+    found = sorted({number % days for number in numbers if isinstance(number, int)})
+    step = found[1] - found[0] if len(found) > 1 else 0
+    if step and found == [*_WITHOUT_A_STAR.get(name, ())][::step]:
+        return "*" if step == 1 else f"*/{step}"
+    if step > 1 and len(found) > 2 and found == [*range(found[0], found[-1] + 1, step)]:
+        return f"{found[0]}-{found[-1]}/{step}"
+    return ",".join(_runs(found))
+
+
+def _runs(numbers: list[int]) -> Iterator[str]:
+    """Three or more in a row as a range, the others one by one."""
+    for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]):
+        row = [number for _, number in run]
+        yield from [f"{row[0]}-{row[-1]}"] if len(row) > 2 else map(str, row)
 
 
 def canonical_term(name: str, term: str) -> str:

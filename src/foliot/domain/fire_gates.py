@@ -14,7 +14,7 @@ from foliot.domain.job import Gate as JobGate
 from foliot.domain.job_facts import JobFacts, Other
 from foliot.domain.misfire import GRACE, Mode
 from foliot.domain.preview import transition_on
-from foliot.domain.schedule import Cron, OnCalendar, Rrule, gap, next_fire, taken_away, zone_of
+from foliot.domain.schedule import Cron, OnCalendar, Rrule, Steps, gap, next_fire, taken_away, zone_of
 
 SET_BACK: Final = timedelta(seconds=5)
 """A clock that is so far behind what it told before was set back."""
@@ -76,7 +76,7 @@ def daylight_gate(facts: JobFacts) -> Gate:
     fire, plain = facts.following, facts.recurrence
     if fire is None or plain is None:
         return passed(Code.DAYLIGHT, "No change of the clocks concerns it.")
-    if isinstance(plain, Cron | Rrule) and plain.dst.gap == "skip" and facts.after is not None:
+    if isinstance(plain, Cron | Rrule | Steps) and plain.dst.gap == "skip" and facts.after is not None:
         kept = msgspec.structs.replace(plain, dst=msgspec.structs.replace(plain.dst, gap="end"))
         lost = next_fire(kept, max(facts.now, facts.after))
         if lost is not None and lost < fire:
@@ -92,10 +92,11 @@ def daylight_gate(facts: JobFacts) -> Gate:
 
 
 def jitter_gate(facts: JobFacts) -> Gate:
-    numbers = {"seconds": facts.phase.total_seconds()}
-    if not facts.phase:
+    wait = facts.wait
+    numbers = {"seconds": wait.total_seconds()}
+    if not wait:
         return passed(Code.JITTER, "Its runs start at their fire times.", numbers=numbers)
-    return passed(Code.JITTER, f"Its runs start {span_text(facts.phase)} after their fire times.", numbers=numbers)
+    return passed(Code.JITTER, f"Its runs start {span_text(wait)} after their fire times.", numbers=numbers)
 
 
 def firing_gates(facts: JobFacts) -> Iterator[Gate]:

@@ -11,7 +11,7 @@ import msgspec
 from foliot.domain.errors import InvalidField
 from foliot.domain.eventdays import Repeat, TooLong, parse_repeat, repeat_days
 from foliot.domain.ics_lines import Line, Trouble, UnreadableError, read_lines
-from foliot.domain.ics_moments import Moment, duration_of, moment_of, moments_of, placed, zone_named, zone_of
+from foliot.domain.ics_moments import Moment, days_of, duration_of, moment_of, moments_of, placed, zone_named, zone_of
 
 LARGEST: Final = 1 << 20
 MOST_EVENTS: Final = 10_000
@@ -39,6 +39,11 @@ class Closure(NamedTuple):
     @property
     def is_day_off(self) -> bool:
         return not isinstance(self.start, datetime)
+
+    @property
+    def lasts(self) -> bool:
+        """Not so where the clocks skip all of it."""
+        return self.start < self.end
 
 
 class Imported(NamedTuple):
@@ -145,17 +150,34 @@ def _closures(event: _Event, today: date, replaced: set[Moment], steps: Iterator
     first = moment_of(start)
     length = _length(event, first)
     zone = zone_of(start)
-    left_out = replaced | {each for line in event.fields.get("EXDATE", ()) for each in moments_of(line)}
+    if (replaces := event.one("RECURRENCE-ID")) is not None:
+        _replacing(replaces)
+    left_out = replaced | _excepted(event, first)
     starts = [
         *_starts(event, first, today, steps),
         *(each for line in event.fields.get("RDATE", ()) for each in moments_of(line)),
     ]
     for each in dict.fromkeys(starts):
-        if each in left_out or placed(each, zone) in left_out:
+        if _is_left_out(each, zone, left_out):
             continue
         if type(each) is not type(first):
             raise UnreadableError(event.fields["RDATE"][0].number, "the RDATE is of another kind than DTSTART")
-        yield Closure(placed(each, zone), placed(each + length, zone), event.name)
+        closure = Closure(placed(each, zone), placed(each + length, zone), event.name)
+        if closure.lasts:
+            yield closure
+
+
+def _excepted(event: _Event, first: Moment) -> set[Moment]:
+    """What EXDATE names: of an all-day event the days, also where a time is told beside them."""
+    lines = event.fields.get("EXDATE", ())
+    return {each for line in lines for each in (moments_of(line) if isinstance(first, datetime) else days_of(line))}
+
+
+def _is_left_out(start: Moment, zone: ZoneInfo | None, left_out: set[Moment]) -> bool:
+    """By what it is, or by its day where nothing but a day was named."""
+    if isinstance(start, datetime) and start.date() in left_out:
+        return True
+    return start in left_out or placed(start, zone) in left_out
 
 
 def _starts(event: _Event, first: Moment, today: date, steps: Iterator[int]) -> Iterator[Moment]:
@@ -182,20 +204,26 @@ def _starts(event: _Event, first: Moment, today: date, steps: Iterator[int]) -> 
 
 
 def _is_over(repeat: Repeat, start: Moment, zone: ZoneInfo | None) -> bool:
-    """An UNTIL that is an instant ends timed events by their instants; all else is a matter of days."""
-    until = repeat.until_instant
-    if until is None or not isinstance(start, datetime):
+    """An UNTIL with a time ends timed events: by instants if it is one, else by readings of the event's own clock."""
+    until = repeat.until_time
+    if until is None:
         return False
-    at = placed(start, zone)
+    if not isinstance(start, datetime):
+        return start > until.date()
+    at = start if until.tzinfo is None else placed(start, zone)
     if not isinstance(at, datetime):
         return False
-    return at > until if at.tzinfo is not None else at > until.replace(tzinfo=None)
+    if (at.tzinfo is None) != (until.tzinfo is None):
+        at, until = at.replace(tzinfo=None), until.replace(tzinfo=None)
+    return at > until
 
 
 def _length(event: _Event, first: Moment) -> timedelta:
     end, duration = event.one("DTEND"), event.one("DURATION")
     if end is not None:
         length = _between(first, end, event)
+        if not length and not isinstance(first, datetime):  # forbidden, and meant by those who write it as that one day
+            length = _DAY
         line = end.number
     elif duration is not None:
         length, line = duration_of(duration), duration.number
@@ -235,7 +263,14 @@ def _replaced(events: Iterable[_Event], troubles: list[Trouble]) -> dict[str, se
     for event in events:
         if (line := event.one("RECURRENCE-ID")) is not None:
             try:
-                found.setdefault(_uid(event), set()).update(moments_of(line))
+                found.setdefault(_uid(event), set()).update(_replacing(line))
             except UnreadableError as error:
                 troubles.append(error.trouble)
     return found
+
+
+def _replacing(line: Line) -> list[Moment]:
+    if "RANGE" in line.parameters:
+        message = f"RANGE={line.parameters['RANGE'][:40]} is not understood: it changes more than one repetition"
+        raise UnreadableError(line.number, message)
+    return moments_of(line)

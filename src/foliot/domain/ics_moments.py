@@ -33,6 +33,12 @@ def moments_of(line: Line) -> list[Moment]:
     return [placed(moment_of(value), zone_of(line)) for value in values]
 
 
+def days_of(line: Line) -> list[Moment]:
+    """The days of all values of a line, as they are written."""
+    moments = [moment_of(msgspec.structs.replace(line, value=value)) for value in line.value.split(",")]
+    return [each.date() if isinstance(each, datetime) else each for each in moments]
+
+
 def moment_of(line: Line) -> Moment:
     """A day, a reading, or an instant in UTC."""
     text = line.value.strip().upper()

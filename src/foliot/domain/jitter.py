@@ -15,3 +15,8 @@ def phase(job: int, window: timedelta) -> timedelta:
         return timedelta()
     digest = hashlib.blake2b(job.to_bytes(8, "big", signed=True), digest_size=8, person=b"foliot.phase").digest()
     return int.from_bytes(digest, "big") % places * _STEP
+
+
+def place_in(phase: timedelta, room: timedelta | None) -> timedelta:
+    """How long after its instant a job of that phase starts, if the next one comes after `room`; as in the database."""
+    return phase if room is None else phase % max((room + _STEP / 2) // _STEP * _STEP, _STEP)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from foliot.domain.capacity import Fleet, Line
+from foliot.domain.jitter import place_in
 from foliot.domain.job import Gate, Overlap
 from foliot.domain.misfire import USUAL, CatchUp
 from foliot.domain.schedule import Recurrence, next_fire
@@ -66,3 +67,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
             return None
         fire = self.next_at if self.next_at > self.after else next_fire(self.recurrence, self.after)
         return None if fire is not None and self.until is not None and fire > self.until else fire
+
+    @property
+    def wait(self) -> timedelta:
+        """How long after that it starts."""
+        if not self.phase or self.recurrence is None or (fire := self.following) is None:
+            return self.phase
+        further = next_fire(self.recurrence, fire)
+        return place_in(self.phase, None if further is None else further - fire)

@@ -4,6 +4,7 @@ A run on a day off moves by whole days and keeps its time of day: the invoice of
 then lies in a blackout moves to its edge: to its end, or to the last second before it.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Final, Literal, NamedTuple, assert_never
@@ -18,8 +19,14 @@ Next = Callable[[datetime], datetime | None]
 _DAY: Final = timedelta(days=1)
 _SECOND: Final = timedelta(seconds=1)
 _TICK: Final = datetime.resolution
+_FEW: Final = 20
+"""Closed stretches that a search steps over one by one, before it looks at all of a month at once."""
+_MOST_MONTHS: Final = 120
+"""Months with nominal instants that a search goes through before it gives up: ten years, however many closures."""
+_MOST_DAYS: Final = 4_000
+"""Days off in a row, each with nominal instants, before a search gives up: ten years again."""
 _MOST_JUMPS: Final = 1_500
-"""Closed stretches that a search steps over before it gives up: a daily schedule that is never allowed, four years."""
+"""Closed stretches longer than a month, from which nothing can be moved, before it gives up."""
 
 
 class Taken(NamedTuple):
@@ -67,11 +74,27 @@ def taken(following: Next, calendar: Calendar, rule: Rule, after: datetime, unti
 
 
 def _next_open(following: Next, calendar: Calendar, after: datetime) -> datetime | None:
-    for _ in range(_MOST_JUMPS):
+    for _ in range(_FEW):
         nominal = following(after)
         if nominal is None or calendar.is_open(nominal):
             return nominal
         after = _later(calendar, nominal) - _TICK
+    return _next_open_in_years(following, calendar, after)
+
+
+def _next_open_in_years(following: Next, calendar: Calendar, after: datetime) -> datetime | None:
+    for _ in range(_MOST_MONTHS):
+        if (nominal := following(after)) is None:
+            return None
+        end = nominal + LOOKOUT
+        closed = calendar.stretches(nominal - _DAY, end)
+        while nominal < end:
+            place = bisect_right(closed, nominal, key=lambda stretch: stretch.start)
+            if not place or nominal >= closed[place - 1].end:
+                return nominal
+            after = closed[place - 1].end - _TICK
+            if (nominal := following(after)) is None:
+                return None
     return None
 
 
@@ -158,7 +181,7 @@ class _Mover:
                 return nominal
         best: datetime | None = None
         cursor = self._calendar.day(self._earliest_giver(after)).start - _TICK
-        for _ in range(_MOST_JUMPS):
+        for _ in range(_MOST_DAYS):
             nominal = self._following(cursor)
             if nominal is None:
                 return best

@@ -12,7 +12,7 @@ from foliot.domain.errors import InvalidField
 from foliot.domain.rrule import recurring
 from foliot.domain.schedule import Every, Plain, repeating
 from foliot.domain.steps import Step
-from foliot.domain.wording import DAYS, MONTHS, normal
+from foliot.domain.wording import DAYS, MONTHS, nearly, normal
 
 LONGEST: Final = 200
 _NTH: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
@@ -90,7 +90,7 @@ def _read(words: str, timezone: str, dst: Dst) -> Phrase | None:
         return None
     text = f"{days.text} at {' and '.join(map(_say_time, times))}"
     if days.step > 1:
-        return _every_so_many_days(text, days.step, times, timezone)
+        return _every_so_many_days(text, days.step, times, timezone, dst)
     minutes = {each.minute for each in times}
     if len(minutes) > 1:
         return None  # one expression has one set of minutes for all its hours
@@ -110,11 +110,11 @@ def _elapsed(words: str, timezone: str, dst: Dst) -> Phrase | None:
     return Phrase(words, Cron(f"{match[1]} * * * *", timezone, dst)) if match and int(match[1]) < 60 else None
 
 
-def _every_so_many_days(text: str, step: int, times: list[time], timezone: str) -> Phrase | None:
+def _every_so_many_days(text: str, step: int, times: list[time], timezone: str, dst: Dst) -> Phrase | None:
     if len(times) > 1:
         return None
     anchor = datetime.combine(datetime(1970, 1, 1), times[0], ZoneInfo(timezone)).astimezone(UTC)  # noqa: DTZ001
-    return Phrase(text, repeating(Step(days=step), timezone, anchor))
+    return Phrase(text, repeating(Step(days=step), timezone, anchor, dst))
 
 
 def _days(text: str) -> _Days | None:
@@ -207,13 +207,14 @@ def _ordinal(number: int) -> str:
 
 
 def _nearest(words: str) -> str:
-    """The same with misspelt words put right, if that can be read; else the example that is most like it."""
+    """The same with misspelt words put right, or what comes near it, if that can be read; else the likest example."""
     if words in _INSTEAD:
         return _INSTEAD[words]
     mended = " ".join(_mended(word) for word in words.split())
-    with suppress(InvalidField):
-        if (found := _read(mended, "UTC", USUAL)) is not None:
-            return found.text
+    for form in (mended, *nearly(mended)):
+        with suppress(InvalidField):
+            if (found := _read(form, "UTC", USUAL)) is not None:
+                return found.text
     return difflib.get_close_matches(mended, EXAMPLES, n=1, cutoff=0.0)[0]
 
 

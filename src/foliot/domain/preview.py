@@ -1,18 +1,17 @@
 """What a schedule will do next, on which of those days the clocks change, and what an edit makes of it."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, time, timedelta
 from itertools import islice, takewhile
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from foliot.domain.schedule import Recurrence, next_fire, zone_of
-from foliot.domain.zone import offset_at
+from foliot.domain.zone import first_showing, offset_at
 
 Transition = Literal["gap", "fold"]
-
-
 Change = Literal["same", "added", "removed"]
+_SECOND: Final = timedelta(seconds=1)
 
 
 class Outlook(NamedTuple):
@@ -77,13 +76,17 @@ def _seen(at: datetime, zone: ZoneInfo) -> Fire:
 
 
 def transition_on(zone: ZoneInfo, at: datetime) -> Transition | None:
-    """How the clocks change on the local day of this instant."""
-    midnight = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    first = offset_at(zone, midnight.astimezone(UTC))
-    last = offset_at(zone, (midnight + timedelta(days=1)).astimezone(UTC))
-    if first == last:
+    """How the clocks change on the local day of this instant; a gap at midnight belongs to the day that it shortens."""
+    midnight = datetime.combine(at.astimezone(zone).date(), time())
+    before, after = (_offset_before(zone, each) for each in (midnight, midnight + timedelta(days=1)))
+    if before == after:
         return None
-    return "gap" if last > first else "fold"
+    return "gap" if after > before else "fold"
+
+
+def _offset_before(zone: ZoneInfo, midnight: datetime) -> timedelta:
+    """What the zone is off in the last second before a day begins, also a day whose midnight is skipped."""
+    return offset_at(zone, first_showing(zone, midnight) - _SECOND)
 
 
 def _fires(recurrence: Recurrence, after: datetime) -> Iterator[datetime]:

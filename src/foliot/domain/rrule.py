@@ -40,7 +40,7 @@ class Rrule(msgspec.Struct, frozen=True):
         check_zone(self.timezone)
         if not 0 <= self.phase < self.rule.interval:
             raise ValueError(f"one of {self.rule.interval} periods, not {self.phase}")
-        if self.rule.freq > Freq.DAILY:  # it follows elapsed time: the rules mean nothing to it
+        if self.rule.freq > Freq.DAILY:  # it fires whenever a reading is shown: the rules mean nothing to it
             msgspec.structs.force_setattr(self, "dst", USUAL)
         if not _ever_fires(self.rule, self.phase):
             hint = "look at it with schedule preview; the last day of a month is BYMONTHDAY=-1"
@@ -57,8 +57,8 @@ def recurring(written: str, timezone: str, dst: Dst, begin: datetime | None) -> 
 def rule_fires_after(rrule: Rrule, instant: datetime) -> Iterator[datetime]:
     """Go through all fires strictly after `instant`, rising, in UTC; the next is found in bounded time.
 
-    By the hour, minute or second it follows elapsed time: it fires at every instant whose wall-clock reading matches.
-    Otherwise it follows the wall clock by its rules.
+    By the hour, minute or second it fires at every instant whose wall-clock reading matches. It counts hours of the
+    wall clock, as RFC 5545 does: what begins at two stays at two. Otherwise it follows the wall clock by its rules.
     """
 
     def readings(after: datetime) -> Iterator[datetime]:
@@ -177,12 +177,12 @@ def _week_numbers(day: date, week_start: int) -> tuple[int, int]:
 
 @cache
 def _year_like(year: int) -> int:
-    """One year for all with the same days of the week and the same weeks: 28 kinds, or fewer."""
+    """One year for all with the same days of the week and the same weeks, those counted from the end of a year too."""
     return next(like for like in range(2000, 2400) if _kind(like) == _kind(year))
 
 
-def _kind(year: int) -> tuple[int, bool, bool]:
-    return date(year, 1, 1).weekday(), isleap(year), isleap(year - 1)
+def _kind(year: int) -> tuple[int, bool, bool, bool]:
+    return date(year, 1, 1).weekday(), isleap(year), isleap(year - 1), isleap(year + 1)
 
 
 def _period(rule: Rule, reading: datetime) -> int:

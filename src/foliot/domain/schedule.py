@@ -74,12 +74,12 @@ class OnCalendar(msgspec.Struct, frozen=True):
 Recurrence = Plain | OnCalendar
 
 
-def repeating(step: Step, timezone: str, anchor: datetime | None) -> Every | Steps:
+def repeating(step: Step, timezone: str, anchor: datetime | None, dst: Dst = USUAL) -> Every | Steps:
     """What repeats by this step. Where a day always has 24 hours, days are hours, and equal schedules are shared."""
     if step.months or (step.days and timezone != "UTC"):
         if step.about > LONGEST_PERIOD:
             raise _not_between()
-        return Steps(step, timezone, anchor)
+        return Steps(step, timezone, anchor, dst)
     return Every(timedelta(days=step.days) + step.clock, anchor)
 
 
@@ -167,7 +167,7 @@ def canonical_key(recurrence: Recurrence) -> str:
             return f"every|{format_duration(recurrence.period)}|{anchor}"
         case Steps():
             anchor = recurrence.anchor.isoformat().replace("+00:00", "Z") if recurrence.anchor else "-"
-            return f"steps|{recurrence.step}|{recurrence.timezone}|{anchor}"
+            return f"steps|{recurrence.step}|{recurrence.timezone}|{anchor}{_rules(recurrence.dst)}"
         case OnCalendar():
             inner = canonical_key(recurrence.recurrence)
             return f"{inner}|calendar|{recurrence.calendar.digest}|{recurrence.rule}"
@@ -202,8 +202,8 @@ def _parse_plain(key: str) -> Plain:
             return Cron(expression, timezone, _dst(rules))
         case ["every", period, anchor]:
             return Every(parse_duration(period, "every"), _anchor(anchor))
-        case ["steps", step, timezone, anchor]:
-            return Steps(parse_step(step, "every"), timezone, _anchor(anchor))
+        case ["steps", step, timezone, anchor, *rules]:
+            return Steps(parse_step(step, "every"), timezone, _anchor(anchor), _dst(rules))
         case ["rrule", rule, phase, timezone, *rules]:
             return Rrule(parse_rule(rule), timezone, _dst(rules), int(phase))
         case _:

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from foliot.domain.daylight import USUAL, Dst
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
-from foliot.domain.zone import check_zone, first_showing
+from foliot.domain.zone import check_zone, first_showing, last_showing
 
 _CALENDAR: Final = re.compile(
     r"P(?=.)(?:(?P<years>\d{1,4})Y)?(?:(?P<months>\d{1,5})M)?(?:(?P<weeks>\d{1,4})W)?(?:(?P<days>\d{1,5})D)?"
@@ -48,26 +49,32 @@ class Steps(msgspec.Struct, frozen=True):
     """Fires at its anchor and after every whole number of steps from it; without one, from the zone's first of 1970.
 
     Counted from the anchor, never from the last fire: the 31st becomes the 30th in a short month and the 31st again in
-    the next.
+    the next. A time of day that the clocks skip or repeat follows the rules of `dst`; clock parts go on from there.
     """
 
     step: Step
     timezone: str
     anchor: datetime | None = None
+    dst: Dst = USUAL
 
     def __post_init__(self) -> None:
         check_zone(self.timezone)
         if self.anchor is not None:
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
-    def fire(self, number: int) -> datetime:
-        """The `number`th fire after the first."""
+    @property
+    def begin(self) -> datetime:
+        return self.anchor or first_showing(ZoneInfo(self.timezone), _FIRST_DAY)
+
+    def fires(self, number: int) -> tuple[datetime, ...]:
+        """When it fires after so many steps: once, or twice, or not at all."""
         zone = ZoneInfo(self.timezone)
         start = _FIRST_DAY if self.anchor is None else self.anchor.astimezone(zone).replace(tzinfo=None)
-        if number == 0 and self.anchor is not None:
-            return self.anchor
         day = _months_later(start.date(), number * self.step.months) + timedelta(days=number * self.step.days)
-        return first_showing(zone, datetime.combine(day, start.time())) + number * self.step.clock
+        shown = _showings(zone, datetime.combine(day, start.time()), self.dst)
+        if number == 0 and self.anchor is not None:  # it may be the second showing
+            return (self.anchor, *(each for each in shown if each > self.anchor))
+        return tuple(each + number * self.step.clock for each in shown)
 
 
 def parse_step(written: str | float, field: str) -> Step:
@@ -86,17 +93,21 @@ def parse_step(written: str | float, field: str) -> Step:
 def next_step(steps: Steps, after: datetime) -> datetime | None:
     """Find the first fire strictly after `after`; None if the calendar ends before it."""
     try:
-        first = steps.fire(0)
-        if after < first:
-            return first
-        number = max(0, (after - first) // steps.step.about - 2)
-        while number and steps.fire(number) > after:
+        number = max(0, (after - steps.begin) // steps.step.about - 2)
+        while number and not any(fire <= after for fire in steps.fires(number)):
             number -= 1
-        while (fire := steps.fire(number)) <= after:
+        while not (to_come := [fire for fire in steps.fires(number) if fire > after]):
             number += 1
     except (OverflowError, ValueError):  # the calendar ends with the year 9999
         return None
-    return fire
+    return to_come[0]
+
+
+def _showings(zone: ZoneInfo, reading: datetime, dst: Dst) -> tuple[datetime, ...]:
+    first, last = first_showing(zone, reading), last_showing(zone, reading)
+    if first.astimezone(zone).replace(tzinfo=None) != reading:
+        return (first,) if dst.gap == "end" else ()
+    return (first, last) if dst.fold == "twice" and last > first else (first,)
 
 
 def _months_later(day: date, months: int) -> date:

@@ -1,13 +1,15 @@
 """What a tenant may: how fast it calls, how much of its work may wait, and how much it may own."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from foliot.domain.bucket import RateLimit
 from foliot.domain.errors import InvalidField, QuotaExceeded
 
 MOST_BACKLOG: Final = 1_000_000_000_000
 MOST_OWNED: Final = 2_000_000_000
+ASKED_AGAIN: Final = 60.0
+"""Seconds after which it may be worth asking for more than a quota allowed: somebody may have made room by then."""
 
 
 class Quota(NamedTuple):
@@ -31,6 +33,17 @@ class Terms(NamedTuple):
 
 
 NO_TERMS: Final = Terms()
+
+
+def facts(terms: Terms) -> dict[str, Any]:
+    """As the audit trail tells it."""
+    return {"rateLimit": rate_facts(terms.rate), "backlog": terms.backlog, **terms.quota._asdict()}
+
+
+def rate_facts(limit: RateLimit | None) -> dict[str, Any] | None:
+    return None if limit is None else {"perSecond": limit.per_second, "burst": limit.burst}
+
+
 _DOOR: Final = "an operator raises it"
 
 
@@ -56,7 +69,9 @@ def check_quota(tenant: str, quota: Quota, used: Mapping[str, int | None], addin
             more = f", and {count:,} more were asked for" if count > 1 else ""
             raise QuotaExceeded(
                 f"tenant {tenant} may have {most:,} {what} and has {'more' if has > most else f'{has:,}'}{more}",
-                f"{_WAYS[what]}, or {_DOOR}: `foliot tenant quota {tenant} --{what} {_rounded(has + count)}`",
+                f"waiting alone does not help: {_WAYS[what]}, or {_DOOR}:"
+                f" `foliot tenant quota {tenant} --{what} {_rounded(has + count)}`",
+                after=ASKED_AGAIN,
             )
 
 

@@ -1,6 +1,7 @@
 """Where a process finds its settings: read once from the environment, at the edge."""
 
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -20,6 +21,10 @@ class Settings(NamedTuple):
     """FOLIOT_HOST: the address the API listens on."""
     port: int
     """FOLIOT_PORT: the port the API listens on."""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
+    """FOLIOT_TRUSTED_PROXIES: addresses and networks whose X-Forwarded-For is believed, separated by commas."""
+    one_wall: bool
+    """FOLIOT_ONE_WALL: 1 to let other machines reach the API though the database does not keep tenants apart."""
     metrics_port: int | None
     """FOLIOT_METRICS_PORT: where a scheduler or worker shows its metrics; the API shows its own at /metrics."""
     log_level: str
@@ -74,6 +79,8 @@ class Settings(NamedTuple):
             database_url=environment.get("FOLIOT_DATABASE_URL") or None,
             host=environment.get("FOLIOT_HOST") or "127.0.0.1",
             port=_port("FOLIOT_PORT", environment.get("FOLIOT_PORT") or str(DEFAULT_PORT)),
+            trusted_proxies=_networks("FOLIOT_TRUSTED_PROXIES", environment.get("FOLIOT_TRUSTED_PROXIES", "")),
+            one_wall=environment.get("FOLIOT_ONE_WALL", "") == "1",
             metrics_port=_port("FOLIOT_METRICS_PORT", metrics) if metrics else None,
             log_level=level,
             log_json=environment.get("FOLIOT_LOG_JSON", "") == "1",
@@ -131,6 +138,13 @@ def _days(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 36_500):
         raise ValueError(f"{name}={text}: a number of days from 1 to 36500")
     return int(text)
+
+
+def _networks(name: str, text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(map(ip_network, _list(text)))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}; write addresses or networks, such as 10.0.0.5, 10.1.0.0/16") from None
 
 
 def _list(text: str) -> tuple[str, ...]:

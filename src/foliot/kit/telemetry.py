@@ -62,7 +62,7 @@ FIRE_LATENESS: Final = Histogram(
 )
 CLAIM_SECONDS: Final = Histogram(
     "foliot_claim_seconds",
-    "Time to claim a batch, of claims that brought something",
+    "Time to claim a batch, of claims that brought something; of those that wait for it one a second, without the wait",
     buckets=_BUCKETS,
     registry=REGISTRY,
 )
@@ -95,6 +95,16 @@ LANES_WITHOUT_WORKER: Final = Gauge(
 QUEUES_PAUSED: Final = Gauge("foliot_queues_paused", "Queues that are paused", registry=REGISTRY)
 OVERDUE_SCHEDULES: Final = Gauge(
     "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
+)
+OVERDUE_FIRINGS: Final = Gauge(
+    "foliot_overdue_firings",
+    "Fire times that were begun and not finished within 30 seconds, or within an hour if they are late; up to 11,000",
+    registry=REGISTRY,
+)
+OVERDUE_TIMERS: Final = Gauge(
+    "foliot_overdue_timers",
+    "One-time jobs and delayed runs that were due more than 5 seconds ago and wait all the same; up to 10,000",
+    registry=REGISTRY,
 )
 GATEWAY_WAITING: Final = Gauge(
     "foliot_gateway_waiting", "Remote workers that wait for work at this process", registry=REGISTRY

@@ -1,8 +1,8 @@
 """What each call of a client sends: written once, carried by either client."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,9 @@ from foliot.sdk.records import Job
 from foliot.wire.codec import rfc3339
 
 Delay = Duration | None
+MOST_RUNS: Final = 10_000
+LARGEST: Final = 60 << 20
+"""Runs, and bytes of them, in one call."""
 Rate = dict[str, Any] | tuple[float, int] | None
 """How fast somebody may call: `(per second, burst)`, an object as the API takes it, or None for no limit."""
 
@@ -24,6 +27,31 @@ def submit(
 ) -> Request:
     body = _body({"handler": handler, "payload": payload, **_start(delay, at), **_limited(policy)})
     return Request("POST", path("runs"), body, key)
+
+
+def submit_many(runs: Iterable[Mapping[str, Any]], key: str | None) -> Iterator[Request]:
+    """One call after the other, each with as many as it may hold; with a `key`, each has one made from it."""
+    for number, part in enumerate(_parts(map(_one_of_many, runs))):
+        body = b'{"runs":[' + b",".join(part) + b"]}"
+        yield Request("POST", path("runs", verb=":batch"), body, None if key is None else f"{key}-{number}")
+
+
+def _one_of_many(run: Mapping[str, Any]) -> bytes:
+    rest = {name: value for name, value in run.items() if name not in {"delay", "at"}}
+    return _body({**_start(run.get("delay"), run.get("at")), **_limited(rest)})
+
+
+def _parts(texts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    part: list[bytes] = []
+    size = 0
+    for text in texts:
+        if part and (len(part) == MOST_RUNS or size + len(text) > LARGEST):
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text) + 1
+    if part:
+        yield part
 
 
 def create_job(name: str, handler: Handler, key: str | None, fields: Mapping[str, Any]) -> Request:

@@ -67,7 +67,11 @@ class Conflict(ApiError):  # noqa: N818 - as NotConfigured
 
 
 class TooManyRequests(ApiError):  # noqa: N818 - as NotConfigured
-    """A limit or quota of the key or the tenant is used up; `retry_after` says for how long (429)."""
+    """A limit of the key or the tenant is used up, or too much waits; `retry_after` says for how long (429)."""
+
+
+class QuotaExceeded(TooManyRequests):
+    """The tenant may not have more of this; waiting alone does not help, so it is not tried again (429)."""
 
 
 class Unavailable(ApiError):  # noqa: N818 - as NotConfigured
@@ -98,18 +102,14 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     428: InvalidRequest,
     429: TooManyRequests,
 }
+_QUOTA: Final = "quota-exceeded"
 
 
 def error_of(status: int, problem: Problem, retry_after: float | None) -> ApiError:
     """What to raise for what the API said."""
-    return _class_of(status)(
-        status,
-        problem.detail,
-        problem.hint,
-        problem.errors,
-        kind=problem.type.rpartition(":")[2],
-        retry_after=retry_after,
-    )
+    kind = problem.type.rpartition(":")[2]
+    made = QuotaExceeded if kind == _QUOTA else _class_of(status)
+    return made(status, problem.detail, problem.hint, problem.errors, kind=kind, retry_after=retry_after)
 
 
 def strange(status: int, body: bytes, retry_after: float | None = None) -> ApiError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 
 if TYPE_CHECKING:
     from foliot.sdk.records import Job
@@ -27,6 +27,15 @@ class Policy(TypedDict, total=False):
     delivery: Literal["atLeastOnce", "atMostOnce"] | None
     on_disconnect: Literal["finish", "stop"] | None
     concurrency: int | Mapping[str, Any] | None
+
+
+class NewRun(Policy, total=False):
+    """One of many runs: what `submit` takes."""
+
+    handler: Required[Handler]
+    payload: Any
+    delay: Duration | None
+    at: Moment | None
 
 
 class JobFields(Policy, total=False):

@@ -9,7 +9,7 @@ import msgspec
 from foliot.domain.retry import Again, Backoff, decide
 from foliot.kit.chance import Chance, fair
 from foliot.kit.clock import Steady, steady
-from foliot.sdk.errors import ApiError, Unreachable
+from foliot.sdk.errors import ApiError, QuotaExceeded, Unreachable
 from foliot.sdk.protocol import Request
 
 _BACKOFF: Final = Backoff(timedelta(milliseconds=200), 2.0, timedelta(seconds=5))
@@ -65,5 +65,7 @@ class Tries:
     def _may_repeat(self, error: ApiError) -> bool:
         if isinstance(error, Unreachable):
             return not (self.request.once and error.was_sent)
+        if isinstance(error, QuotaExceeded):
+            return False
         # What refuses for lack of room has done nothing; what is unavailable may have done it, and lost the answer.
         return error.status == 429 if self.request.once else error.status in _PASSING

@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -31,13 +31,26 @@ _FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
 
+class Denial(NamedTuple):
+    """Somebody turned away, once or several times: the first time stands for all."""
+
+    deed: Deed
+    why: str
+    attempts: int
+
+    @property
+    def kind(self) -> tuple[Deed, str]:
+        """What makes two of them the same."""
+        return self.deed._replace(request=None), self.why
+
+
 class AuditTrail:
     """`own` shows one tenant's entries; operators read those of others, and all is written, by `database`."""
 
     def __init__(self, database: Database, own: Database | None = None) -> None:
         self._database = database
         self._own = own or database
-        self._denied: dict[tuple[Deed, str], int] = {}
+        self._denied: dict[tuple[Deed, str], Denial] = {}
         self._others = 0
 
     async def page(
@@ -72,11 +85,15 @@ class AuditTrail:
         Request ids differ each time: of several only the first is kept.
         """
         telemetry.CALLS_DENIED.inc()
-        key = (deed._replace(request=None), why)
-        if key in self._denied or len(self._denied) < MOST_DENIALS:
-            self._denied[key] = self._denied.get(key, 0) + 1
+        self._count(Denial(deed, why, 1))
+
+    def _count(self, denial: "Denial") -> None:
+        if (first := self._denied.get(denial.kind)) is not None:
+            self._denied[denial.kind] = first._replace(attempts=first.attempts + denial.attempts)
+        elif len(self._denied) < MOST_DENIALS:
+            self._denied[denial.kind] = denial
         else:
-            self._others += 1
+            self._others += denial.attempts
 
     async def flush(self) -> int:
         """Write down what was denied since the last time. What cannot be written now is kept for the next."""
@@ -85,20 +102,21 @@ class AuditTrail:
             return 0
         self._denied, self._others = {}, 0
         notes = [
-            Note(deed, None, "denied", after={"reason": why, "attempts": count})
-            for (deed, why), count in gathered.items()
+            Note(deed, None, "denied", after={"reason": why, "attempts": attempts})
+            for deed, why, attempts in gathered.values()
         ]
         if others:
-            nobody = notes[0].deed._replace(tenant=0, actor=_OTHERS, key=None, ip=None, action=_OTHERS)
+            nobody = Deed(NOBODY, _OTHERS, None, None, None, _OTHERS)
             reason = f"more than {MOST_DENIALS} different ones at a time"
             notes.append(Note(nobody, None, "denied", after={"reason": reason, "attempts": others}))
         try:
             async with self._database.transaction() as connection:
                 await audit.write(connection, notes)
         except BaseException:
-            for key, count in list(gathered.items())[: MOST_DENIALS - len(self._denied)]:
-                self._denied[key] = self._denied.get(key, 0) + count
+            since, self._denied = self._denied, {}  # what was gathered first keeps its place, and its request
             self._others += others
+            for denial in (*gathered.values(), *since.values()):
+                self._count(denial)
             raise
         return len(notes)
 

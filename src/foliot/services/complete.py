@@ -3,20 +3,27 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
+
+from foliot.domain.discretion import hushed
 from foliot.domain.errors import Conflict, Unauthorised
-from foliot.domain.outcome import Answer, Ending, Failure, Snoozed
+from foliot.domain.outcome import Answer, Ending, Failure, Returned, Snoozed
+from foliot.domain.redaction import Redaction
 from foliot.domain.seal import Attempt, Voucher, read_token
 from foliot.domain.verdict import outcome_of
 from foliot.kit.chance import Chance, fair
+from foliot.kit.sealing import CannotOpen
 from foliot.kit.signals import READY
 from foliot.store import outside
 from foliot.store.database import Database, Line
 from foliot.store.outside import Ended
 from foliot.store.sealed import ERROR, sealed_outcome
+from foliot.store.secrets import run_of, secrets_meant
 from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.codec import rfc3339
 
 MOST_REMEMBERED: Final = 10_000
+_UNTOLD: Final = "what was said may quote secrets, and this process has no master key to tell (FOLIOT_MASTER_KEY_FILE)"
 
 
 class Completer:
@@ -44,6 +51,7 @@ class Completer:
         attempt = await self._read(run, token)
         async with self._database.connection() as connection:
             line = Line.over(connection)
+            answer = await self._discreet(line, attempt, token, answer)
             ours = await self._end(line, attempt, answer)
             ended = await outside.find_end(line, attempt)
             if ended is not None and (ours or ended.ending is _said(answer)[0]):
@@ -63,6 +71,17 @@ class Completer:
                 self._vouchers.clear()
             self._vouchers[worker] = await outside.voucher_of(self._database, worker)
         return self._vouchers[worker]
+
+    async def _discreet(self, line: Line, attempt: Attempt, token: str, answer: Answer) -> Answer:
+        """The answer without the secrets that the attempt was given."""
+        if answer is None or (run := await run_of(line, attempt)) is None:
+            return answer
+        run = await run.opened(self._vault, attempt.run)
+        try:
+            secrets = await secrets_meant(self._vault, run)
+        except CannotOpen:  # an end must get on record: what cannot be looked through is left out of it
+            return _without_words(answer)
+        return hushed(answer, Redaction((token, *secrets.values(), *run.said)))
 
     async def _end(self, line: Line, attempt: Attempt, answer: Answer) -> bool:
         """Whether it was still to be ended."""
@@ -89,6 +108,18 @@ class Completer:
         await outside.keep_late_word(line, attempt, ending, error)
         how = f"it ended as {ended.ending.word} at {rfc3339(ended.at)}"
         return Conflict(f"this attempt is over: {how}", "that stands; a new attempt comes with a token of its own")
+
+
+def _without_words(answer: Answer) -> Answer:
+    match answer:
+        case Failure():
+            return msgspec.structs.replace(answer, error=_UNTOLD)
+        case Snoozed():
+            return msgspec.structs.replace(answer, reason=_UNTOLD)
+        case Returned():
+            return None
+        case _:
+            return answer
 
 
 def _said(answer: Answer) -> tuple[Ending, str | None]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+
 from foliot.domain.floor import GATHER, Floor
 from foliot.domain.misfire import GRACE, Advance, Reach, advance
 from foliot.domain.schedule import Recurrence, parse_key
@@ -30,6 +32,8 @@ from foliot.store.schedules import (
     rest_schedules,
     seconds_to_next_fire,
 )
+
+log = structlog.get_logger("scheduler")
 
 MOST_KNOWN: Final = 200_000
 """Recurrences that are kept in memory."""
@@ -154,6 +158,8 @@ class Firer:
         for schedule, move in moves:
             if schedule.id in moved:
                 telemetry.OCCURRENCES_MISSED.inc(move.missed)
+                if move.next_at is None:
+                    log.warning("a schedule has nothing more to fire, as far as can be seen", schedule=schedule.key)
                 for fire in move.fires:
                     telemetry.FIRE_LATENESS.observe(((now or schedule.now) - fire).total_seconds())
         return len(moved)

@@ -27,6 +27,8 @@ class Gauges:
         self._measured = self._monotonic()
         gauges = await upkeep.gauges(self._database)
         telemetry.OVERDUE_SCHEDULES.set(gauges.overdue_schedules)
+        telemetry.OVERDUE_FIRINGS.set(gauges.overdue_firings)
+        telemetry.OVERDUE_TIMERS.set(gauges.overdue_timers)
         telemetry.SCHEDULERS.set(gauges.schedulers)
         telemetry.SHARDS_UNHELD.set(gauges.unheld_shards)
         telemetry.CLOCK_BEHIND.set(gauges.clock_behind if gauges.clock_behind > TOLERATED else 0)

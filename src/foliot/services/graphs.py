@@ -42,7 +42,9 @@ class Graphs:
 
         async def write() -> bytes:
             async with self._database.transaction() as connection:
-                body = msgspec.json.encode(Accepted(encode("run", await self._start(connection, run))))
+                accepted = Accepted(encode("run", await self._start(connection, run)))
+                await note(connection, encode("job", run.job or 0), None, {"runId": accepted.run_id})
+                body = msgspec.json.encode(accepted)
                 await answer_once(connection, asked, body)
             return body
 

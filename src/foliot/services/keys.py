@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from foliot.domain.access import Authority, NewKey, Role, check_may_give
-from foliot.domain.errors import Conflict, Forbidden, InvalidField, NotFound, one_of
+from foliot.domain.access import Authority, NewKey, check_may_give, check_may_touch
+from foliot.domain.errors import Conflict, InvalidField, NotFound, one_of
 from foliot.kit.tokens import Token, new_token
 from foliot.store import keys, tenants
 from foliot.store.audit import note
@@ -14,13 +14,14 @@ from foliot.store.database import Connection, Database
 from foliot.store.keys import KeyRow, facts
 from foliot.store.submission import ALWAYS, Asked, answer_once, do_once
 from foliot.store.terms import respect_quota
+from foliot.wire.audit import KEY_PREFIX
 from foliot.wire.codec import rfc3339
 from foliot.wire.keys import CreatedKey, KeyView, RotatedKey
 from foliot.wire.pages import Page, page_of, strange_cursor
 from foliot.wire.terms import limit_body
 
 STATUSES: Final = ("active", "expired", "revoked")
-_PREFIX: Final = "key_"
+_PREFIX: Final = KEY_PREFIX
 
 
 class Keys:
@@ -32,7 +33,7 @@ class Keys:
     ) -> CreatedKey:
         """Make a key of one's own tenant or, for an operator, of any."""
         number = await self._tenant(authority, tenant)
-        check_may_give(new.may, authority)
+        check_may_give(new, authority)
 
         async def make() -> bytes:
             token = new_token()
@@ -72,10 +73,9 @@ class Keys:
     async def revoke(self, authority: Authority, key_id: str) -> KeyView:
         """Let a key open nothing any more, everywhere within 5 seconds. One that was revoked stays as it is."""
         row = await self._known(authority, key_id)
-        if row.role is Role.OPERATOR and authority.role is not Role.OPERATOR:
-            raise Forbidden("this is an operator's key", "only an operator revokes it")
+        check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
-            if await keys.revoke_key(connection, row.id):
+            if await keys.revoke_key(connection, row.tenant, row.id):
                 was = {"status": row.status}
                 await note(connection, _PREFIX + row.id, was, {"status": "revoked"}, tenant=row.tenant)
         return view(await self._known(authority, key_id))
@@ -101,7 +101,7 @@ class Keys:
         token = new_token()
         async with self._database.transaction() as connection:
             made = await _made(connection, row.tenant, token, new)
-            former = await keys.expire_key(connection, row.id, overlap)
+            former = await keys.expire_key(connection, row.tenant, row.id, overlap)
             became = {**facts(made), "former": _PREFIX + row.id}
             await note(connection, _PREFIX + made.id, None, became, tenant=row.tenant)
             body = msgspec.json.encode(RotatedKey(key=created(made, token.text), former=view(former)))
@@ -131,7 +131,7 @@ def _successor(row: KeyRow, life: timedelta | None, authority: Authority) -> New
     if life is None and row.expires_at is not None:
         life = row.expires_at - row.created_at
     new = NewKey(row.label, row.role, row.narrowed, row.serves, life, row.rate_limit)
-    check_may_give(new.may, authority)
+    check_may_give(new, authority)
     return new
 
 

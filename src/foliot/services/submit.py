@@ -8,9 +8,11 @@ from operator import attrgetter
 import msgspec
 
 from foliot.domain.errors import Conflict, Unavailable
+from foliot.domain.ids import encode
 from foliot.kit import telemetry
 from foliot.kit.signals import DUE, READY
 from foliot.store.admission import enter
+from foliot.store.audit import DOING, Deed, Note, write
 from foliot.store.database import Connection, Database
 from foliot.store.dispatch import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
@@ -54,6 +56,8 @@ class _Call(msgspec.Struct, eq=False):
     runs: Sequence[NewRun]
     key: Key | None
     done: "asyncio.Future[Accepted]"
+    deed: Deed | None = None
+    """Who wants it, if that is to be noted."""
     failures: int = 0
     """How often others held what it needs for longer than we wait."""
 
@@ -71,7 +75,7 @@ class Submitter:
 
     async def submit(self, runs: Sequence[NewRun], key: Key | None = None) -> Accepted:
         """Write `runs`, all or none."""
-        call = _Call(runs, key, asyncio.get_running_loop().create_future())
+        call = _Call(runs, key, asyncio.get_running_loop().create_future(), DOING.get())
         self._waiting.append(call)
         self._arrived.set()
         return await call.done
@@ -191,6 +195,8 @@ class Submitter:
             if later := [] if all_free else [row for row in rows if not row[0].is_free]:
                 await plan(connection, [run for run, _ in later], [id_ for _, id_ in later])
             await enter(connection, [id_ for run, id_ in later if run.enters])
+            if notes := _notes(calls, minted, repeated):
+                await write(connection, notes)
         return [
             Accepted(ids=numbers) if answer is None else Accepted(repeated=answer)
             for numbers, answer in zip(minted, repeated, strict=True)
@@ -232,6 +238,17 @@ def _lone(calls: list[_Call]) -> NewRun | None:
         return None
     run = calls[0].runs[0]
     return run if run.is_free and run.job is None else None
+
+
+def _notes(calls: list[_Call], minted: list[list[int]], repeated: Sequence[bytes | None]) -> list[Note]:
+    """Who has set which job going, and which run that is; what was done before was noted then."""
+    return [
+        Note(call.deed, encode("job", run.job), "done", after={"runId": encode("run", id_)})
+        for call, numbers, answer in zip(calls, minted, repeated, strict=True)
+        if call.deed is not None and answer is None
+        for run, id_ in zip(call.runs, numbers, strict=True)
+        if run.job is not None
+    ]
 
 
 def _deal(ids: list[int], calls: list[_Call]) -> list[list[int]]:

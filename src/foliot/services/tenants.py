@@ -5,7 +5,7 @@ import hmac
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from msgspec import UNSET, UnsetType
@@ -15,8 +15,9 @@ from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict, InvalidField, NotFound
 from foliot.domain.fairness import check_weight
 from foliot.domain.rerank import begin
+from foliot.domain.terms import Terms, facts
 from foliot.kit.tokens import is_whole, new_token, read_token
-from foliot.store import keys, rerank, tenants
+from foliot.store import keys, rerank, tenants, terms
 from foliot.store.admission import relimit_tenant
 from foliot.store.audit import note
 from foliot.store.database import Connection, Database
@@ -24,6 +25,7 @@ from foliot.store.keys import KeyOwner, KeyRow
 from foliot.store.rerank import Changed, Weight
 from foliot.store.submission import Asked, answer_once, do_once
 from foliot.store.tenants import TenantRow
+from foliot.wire.audit import KEY_PREFIX
 from foliot.wire.limits import LimitsView, TenantView
 from foliot.wire.terms import QuotasView, RateLimitBody, UsedView
 
@@ -37,6 +39,15 @@ FIRST_KEY: Final = "first key"
 Render = Callable[[TenantRow, KeyRow, str], bytes]
 """What to say of a new tenant, its first key, and that key in plain text."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+class Change(NamedTuple):
+    """What to set for a tenant, each if it is given; what `terms` makes of those that there are may refuse."""
+
+    weight: int | None = None
+    concurrency: int | UnsetType | None = UNSET
+    """None takes the limit away."""
+    terms: Callable[[Terms], Terms] | None = None
 
 
 class Tenants:
@@ -66,7 +77,7 @@ class Tenants:
         async def make() -> bytes:
             async with self._database.transaction() as connection:
                 token, key = await _found(connection, name, first)
-                body = render(await tenants.read_new(connection, name), key, token)
+                body = render(await tenants.read_held(connection, name), key, token)
                 await answer_once(connection, asked, body)
             return body
 
@@ -79,8 +90,10 @@ class Tenants:
             raise _unknown(name)
         token = new_token()
         async with self._database.transaction() as connection:
-            await keys.revoke_named(connection, tenant, label)
-            await keys.make_key(connection, tenant, token, NewKey(label, role, serves=serves))
+            for former in await keys.revoke_named(connection, tenant, label):
+                await note(connection, KEY_PREFIX + former, None, {"status": "revoked"}, tenant=tenant)
+            if row := await keys.make_key(connection, tenant, token, NewKey(label, role, serves=serves)):
+                await note(connection, KEY_PREFIX + row.id, None, keys.facts(row), tenant=tenant)
         return token.text
 
     async def weight(self, name: str) -> Weight:
@@ -89,22 +102,34 @@ class Tenants:
             raise _unknown(name)
         return found
 
-    async def set_weight(self, name: str, weight: int, condition: Condition = UNCONDITIONAL) -> Weight:
+    async def change(self, name: str, change: Change, condition: Condition = UNCONDITIONAL) -> None:
+        """Set all of it or nothing, if the tenant is at the version that is meant.
+
+        Each API process goes by limits and quotas within 5 seconds.
+        """
+        if change.weight is not None:
+            check_weight(change.weight)
+        async with self._database.transaction() as connection:
+            found = await terms.hold_terms(connection, name)
+            if found is None:
+                raise _unknown(name)
+            condition.check(found.version)
+            after = found.terms if change.terms is None else change.terms(found.terms)
+            if after != found.terms:
+                await terms.change_terms(connection, found.tenant, after)
+                await note(connection, f"tenant {name}", facts(found.terms), facts(after), tenant=found.tenant)
+            if change.concurrency is not UNSET:
+                await _limit(connection, name, change.concurrency)
+            if change.weight is not None:
+                await _weigh(connection, name, change.weight)
+
+    async def set_weight(self, name: str, weight: int) -> Weight:
         """Give a tenant another share of every lane.
 
         Firing, promoting and back-filling go by it at once, submitting within `specs.TENANTS_REMEMBERED` seconds. What
         waits already is moved by a scheduler, in pages.
         """
-        check_weight(weight)
-        async with self._database.transaction() as connection:
-            await _check(connection, name, condition)
-            changed = await rerank.change_weight(connection, name, weight)
-            if changed is None:
-                raise _unknown(name)
-            if changed.before != weight:
-                await _begin_reranks(connection, changed, weight)
-                was, is_now = {"weight": changed.before}, {"weight": weight}
-                await note(connection, f"tenant {name}", was, is_now, tenant=changed.tenant)
+        await self.change(name, Change(weight=weight))
         return await self.weight(name)
 
     async def read(self, name: str) -> TenantRow:
@@ -118,28 +143,23 @@ class Tenants:
         only = None if authority.role is Role.OPERATOR else authority.tenant
         return await tenants.read_tenants(self._database, number=only, after=after, limit=limit)
 
-    async def set_limit(self, name: str, limit: int | None, condition: Condition = UNCONDITIONAL) -> TenantRow:
+    async def set_limit(self, name: str, limit: int | None) -> TenantRow:
         """Let so many runs of a tenant go at once, over all its jobs; none takes the limit away.
 
         Who waits for it goes by the new one at once. What is handed in within the next `specs.TENANTS_REMEMBERED`
         seconds, and what was ready or running before there was a limit, may not be counted.
         """
-        before = (await self.read(name)).concurrency
-        async with self._database.transaction() as connection:
-            await _check(connection, name, condition)
-            tenant = await tenants.change_limit(connection, name, limit)
-            if tenant is None:
-                raise _unknown(name)
-            await relimit_tenant(connection, tenant)
-            if limit != before:
-                was, is_now = {"concurrency": before}, {"concurrency": limit}
-                await note(connection, f"tenant {name}", was, is_now, tenant=tenant)
+        await self.change(name, Change(concurrency=limit))
         return await self.read(name)
 
     async def make_operator(self, token: str) -> None:
         """Let a valid key do everything, and serve every queue; it holds within seconds."""
         if owner := await self.whose(token):
-            await keys.entrust(self._database, owner.key, Role.OPERATOR, ["*"])
+            async with self._database.transaction() as connection:
+                if await keys.entrust(connection, owner.tenant, owner.key, Role.OPERATOR, ["*"]):
+                    was = {"role": owner.role, "serves": [*owner.serves]}
+                    became = {"role": Role.OPERATOR, "serves": ["*"]}
+                    await note(connection, KEY_PREFIX + owner.key, was, became, tenant=owner.tenant)
 
     async def whose(self, token: str) -> KeyOwner | None:
         """The owner of this key, or none if it is not valid."""
@@ -209,9 +229,21 @@ def view(row: TenantRow, used: UsedView | UnsetType = UNSET) -> TenantView:
     )
 
 
-async def _check(connection: Connection, name: str, condition: Condition) -> None:
-    if condition is not UNCONDITIONAL and (version := await tenants.hold_version(connection, name)) is not None:
-        condition.check(version)
+async def _limit(connection: Connection, name: str, limit: int | None) -> None:
+    before = await tenants.read_held(connection, name)
+    await tenants.change_limit(connection, name, limit)
+    await relimit_tenant(connection, before.id)
+    if limit != before.concurrency:
+        was, is_now = {"concurrency": before.concurrency}, {"concurrency": limit}
+        await note(connection, f"tenant {name}", was, is_now, tenant=before.id)
+
+
+async def _weigh(connection: Connection, name: str, weight: int) -> None:
+    changed = await rerank.change_weight(connection, name, weight)
+    if changed is not None and changed.before != weight:
+        await _begin_reranks(connection, changed, weight)
+        was, is_now = {"weight": changed.before}, {"weight": weight}
+        await note(connection, f"tenant {name}", was, is_now, tenant=changed.tenant)
 
 
 def _unknown(name: str) -> NotFound:

@@ -1,13 +1,9 @@
-"""Setting what tenants and keys may, and counting what they have."""
+"""Setting how fast keys may call, and counting what tenants have."""
 
-from collections.abc import Callable
-from typing import Any
-
-from foliot.domain.access import Authority
+from foliot.domain.access import Authority, check_may_touch
 from foliot.domain.bucket import RateLimit
-from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import NotFound
-from foliot.domain.terms import Terms
+from foliot.domain.terms import rate_facts
 from foliot.store import keys, terms
 from foliot.store.audit import note
 from foliot.store.database import Database
@@ -17,21 +13,6 @@ from foliot.wire.terms import UsedView
 class TermsKeeper:
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def change(self, name: str, edit: Callable[[Terms], Terms], condition: Condition = UNCONDITIONAL) -> None:
-        """Set what `edit` makes of a tenant's terms, if it is at the version that is meant.
-
-        Each API process goes by it within 5 seconds.
-        """
-        async with self._database.transaction() as connection:
-            found = await terms.hold_terms(connection, name)
-            if found is None:
-                raise NotFound(f"there is no tenant called {name!r}", "create it with `foliot tenant create`")
-            condition.check(found.version)
-            after = edit(found.terms)
-            if after != found.terms:
-                await terms.change_terms(connection, found.tenant, after)
-                await note(connection, f"tenant {name}", _facts(found.terms), _facts(after), tenant=found.tenant)
 
     async def used(self, name: str, backlog: int | None = None) -> UsedView:
         """What a tenant has of what it has quotas for."""
@@ -48,16 +29,9 @@ class TermsKeeper:
         row = await keys.read_key(self._database, bare) if key_id.isprintable() and bare != key_id else None
         if row is None or not authority.reaches(row.tenant):
             raise NotFound("there is no such key", "GET /v1/keys lists those that there are")
+        check_may_touch(row.role, authority)
         async with self._database.transaction() as connection:
-            await terms.change_key_rate(connection, bare, rate)
+            await terms.change_key_rate(connection, row.tenant, bare, rate)
             if rate != row.rate_limit:
-                was, is_now = {"rateLimit": _rate(row.rate_limit)}, {"rateLimit": _rate(rate)}
+                was, is_now = {"rateLimit": rate_facts(row.rate_limit)}, {"rateLimit": rate_facts(rate)}
                 await note(connection, key_id, was, is_now, tenant=row.tenant)
-
-
-def _facts(each: Terms) -> dict[str, Any]:
-    return {"rateLimit": _rate(each.rate), "backlog": each.backlog, **each.quota._asdict()}
-
-
-def _rate(limit: RateLimit | None) -> dict[str, Any] | None:
-    return None if limit is None else {"perSecond": limit.per_second, "burst": limit.burst}

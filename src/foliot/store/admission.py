@@ -95,17 +95,30 @@ async def call_left_behind(line: Line, after: int, most: int) -> Looked:
     return Looked.at(row, most, len(row["found"] or ()))
 
 
-async def free_stranded(line: Line, after: int, most: int) -> Looked:
-    """Free the seats of runs that are gone, and let those in that stand in no line, of the next runs."""
-    (row,) = await line.fetch("stranded", after, most)
-    gone, blocked = row["gone"] or (), row["found"] or ()
+async def clear_vacant(line: Line, after: int, most: int) -> Looked:
+    """Free the seats of runs that are gone, of the next that have any."""
+    (row,) = await line.fetch("vacant", after, most)
+    gone = row["found"] or ()
     if gone:
         async with line.borrow(atomic=True) as connection, untying(connection, gone, for_good=True):
             pass
+    return Looked.at(row, most, len(gone))
+
+
+async def free_stranded(line: Line, after: int, most: int) -> Looked:
+    """Let those of the next runs go on that are blocked and stand nowhere."""
+    (row,) = await line.fetch("stranded", after, most)
+    blocked = row["found"] or ()
     if blocked:
         async with line.borrow(atomic=True) as connection:
-            await enter(connection, blocked)
-    return Looked.at(row, most, len(gone) + len(blocked))
+            await let_promote(connection, blocked)
+    return Looked.at(row, most, len(blocked))
+
+
+async def let_promote(connection: Connection, ids: Sequence[int]) -> None:
+    """Leave runs that are blocked and should not be to promote, unless somebody has paused their jobs meanwhile."""
+    await connection.fetch(SQL["lock_owners"], ids)
+    await connection.execute(SQL["free_stranded"], ids)
 
 
 async def tidy_lines(line: Line, after: int, most: int) -> None:

@@ -223,6 +223,11 @@ class Database:
         row = await self.fetchrow(name, *arguments)
         return None if row is None else next(iter(row.values()))
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the server shows one tenant's rows at a time, whatever a statement asks for."""
+        return False
+
     async def guarded(self, *, size: int) -> "Database | None":
         """The same database for the tenant that is acted for and nobody else; none if the role for it is missing."""
         if not await self.fetchval("may_be_guarded", API_ROLE):
@@ -240,6 +245,10 @@ class TenantDatabase(Database):
     Whoever takes a connection says for whom, and whether only to look. Nothing else is ever set on one, so there is
     nothing to take back when it returns: the exchange that is saved pays for the one that is added.
     """
+
+    @property
+    def is_guarded(self) -> bool:
+        return True
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

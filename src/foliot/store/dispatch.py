@@ -147,6 +147,11 @@ async def claim(
     return [Claimed(*row) for row in rows]
 
 
+async def wait_for_work(line: Line, lanes: Sequence[int], marks: Sequence[int], patience: timedelta) -> None:
+    """Return when there is something to claim, or within `patience`; takes nothing."""
+    await line.fetch("claim_when_ready", 0, 0, lanes, marks, 0, [0] * len(lanes), patience)
+
+
 async def reclaim(line: Line, worker: int, number: int) -> list[Claimed]:
     """What the claim of that number took; nothing if it never happened."""
     return [Claimed(*row) for row in await line.fetch("reclaim", worker, number)]

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from foliot.domain.graph import Edge, When
 from foliot.domain.ids import BLOCK_SIZE, Block, mint
 from foliot.domain.states import State
-from foliot.store.admission import Looked, enter
+from foliot.store.admission import Looked, let_promote
 from foliot.store.database import Connection, Database, Line
 from foliot.store.schedules import OpenFiring
 from foliot.store.specs import SpecRef
@@ -172,8 +172,9 @@ async def let_left_behind_go(line: Line, after: int, most: int) -> Looked:
     found = page["found"] or ()
     if found:
         async with line.borrow(atomic=True) as connection:
+            await connection.fetch(SQL["lock_owners"], found)
             await connection.fetchval(SQL["lock_ties"], found)
             rows = await connection.fetch(SQL["release_left_behind"], found)
             await connection.execute(SQL["count_left_behind"], [row["graph"] for row in rows])
-            await enter(connection, [row["run"] for row in rows])
+            await let_promote(connection, [row["run"] for row in rows])
     return Looked.at(page, most, len(found))

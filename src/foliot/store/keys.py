@@ -96,9 +96,9 @@ async def read_key(database: Database, key: str) -> KeyRow | None:
     return None if row is None else _key(row)
 
 
-async def revoke_key(connection: Connection, key: str) -> bool:
+async def revoke_key(connection: Connection, tenant: int, key: str) -> bool:
     """Whether it was not revoked yet."""
-    return bool(await connection.fetch(SQL["revoke_key"], key))
+    return bool(await connection.fetch(SQL["revoke_key"], tenant, key))
 
 
 def facts(row: KeyRow) -> dict[str, Any]:
@@ -113,19 +113,20 @@ def facts(row: KeyRow) -> dict[str, Any]:
     }
 
 
-async def revoke_named(connection: Connection, tenant: int, label: str) -> None:
-    """All keys of that name."""
-    await connection.execute(SQL["revoke_named"], tenant, label)
+async def revoke_named(connection: Connection, tenant: int, label: str) -> list[str]:
+    """All keys of that name; which those are."""
+    return [row["id"] for row in await connection.fetch(SQL["revoke_named"], tenant, label)]
 
 
-async def expire_key(connection: Connection, key: str, within: timedelta) -> KeyRow:
+async def expire_key(connection: Connection, tenant: int, key: str, within: timedelta) -> KeyRow:
     """The key as it is then."""
-    await connection.execute(SQL["expire_key"], key, within)
+    await connection.execute(SQL["expire_key"], tenant, key, within)
     return _key(await connection.fetchrow(SQL["read_key"], key))
 
 
-async def entrust(database: Database, key: str, role: Role, serves: Sequence[str]) -> None:
-    await database.fetch("entrust_key", key, role, [*serves])
+async def entrust(connection: Connection, tenant: int, key: str, role: Role, serves: Sequence[str]) -> bool:
+    """Let a key do all that the role may, and serve these queues; whether that is new."""
+    return bool(await connection.fetch(SQL["entrust_key"], tenant, key, role, [*serves]))
 
 
 async def note_used(database: Database, ago: Mapping[str, float]) -> None:

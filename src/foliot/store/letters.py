@@ -84,6 +84,7 @@ async def replay(
 ) -> list[Replayed]:
     """Bring back these dead letters, given with their ranks, if they died `until` then. What is none is not told of."""
     numbers, places = list(ranks), list(ranks.values())
+    await connection.fetch(SQL["lock_letter_owners"], numbers)
     async with _waited_for(connection, numbers):
         rows = await connection.fetch(SQL["replay"], tenant, numbers, places, until, note, MOST_ATTEMPTS)
         told = [Replayed(*row) for row in rows]

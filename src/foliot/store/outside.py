@@ -51,7 +51,7 @@ async def cursor_key(database: Database) -> bytes:
 
 async def signing_key(database: Database, tenant: int) -> bytes:
     """What calls of this tenant's handlers are signed with. It never changes."""
-    return await database.fetchval("derived_key", "calls", tenant)  # type: ignore[no-any-return]
+    return await database.fetchval("signing_key", tenant)  # type: ignore[no-any-return]
 
 
 async def find_attempt(line: Line, attempt: Attempt) -> Going | None:

@@ -57,18 +57,20 @@ class Said(NamedTuple):
     at: datetime
 
 
-async def progress_of_runs(database: Database, runs: Sequence[int]) -> dict[int, Said]:
+async def progress_of_runs(database: Database, tenant: int, runs: Sequence[int]) -> dict[int, Said]:
     """What the last attempt that spoke said, by run."""
-    rows = await database.fetch("progress_of_runs", runs) if runs else []
+    rows = await database.fetch("progress_of_runs", runs, tenant) if runs else []
     return {row["run"]: Said(*tuple(row)[2:]) for row in rows}
 
 
-async def progress_of_attempts(database: Database, attempts: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Said]:
+async def progress_of_attempts(
+    database: Database, tenant: int, attempts: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], Said]:
     """What these attempts, given as (run, fence), said last."""
     if not attempts:
         return {}
     runs, fences = zip(*attempts, strict=True)
-    rows = await database.fetch("progress_of_attempts", runs, fences)
+    rows = await database.fetch("progress_of_attempts", runs, fences, tenant)
     return {(row["run"], row["fence"]): Said(*tuple(row)[2:]) for row in rows}
 
 

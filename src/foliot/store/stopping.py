@@ -71,9 +71,14 @@ async def recall_held(connection: Connection, job: int) -> frozenset[str]:
     return _channels(await connection.fetch(SQL["recall_runs_of_job"], job))
 
 
-async def is_in_outbox(connection: Connection, run: int) -> bool:
+async def still_theirs(connection: Connection, tenant: int, runs: Sequence[int]) -> list[int]:
+    """Those of these runs that are the tenant's and have not ended."""
+    return await _ids(connection, "still_theirs", tenant, runs)
+
+
+async def is_in_outbox(connection: Connection, tenant: int, run: int) -> bool:
     """Whether it came out of somebody's transaction just now, and has no place yet."""
-    return await connection.fetchval(SQL["is_in_outbox"], run)  # type: ignore[no-any-return]
+    return await connection.fetchval(SQL["is_in_outbox"], tenant, run)  # type: ignore[no-any-return]
 
 
 @asynccontextmanager

@@ -140,6 +140,31 @@ async def recall(connection: Connection, keys: Sequence[tuple[int, str]]) -> dic
     return {(row["tenant"], row["key"]): Answer(row["fingerprint"], row["answer"]) for row in rows}
 
 
+async def begin(database: Database, asked: "Asked") -> Answer | None:
+    """Write down that this is being done; none if it is the first time.
+
+    Else the answer of then, which is empty as long as there is none.
+    """
+    mine = Once(asked.tenant, asked.key or "", Answer(asked.fingerprint, b""))
+    async with database.connection() as connection:
+        return (await remember(connection, [mine])).get((mine.tenant, mine.key))
+
+
+async def answer_begun(database: Database, asked: "Asked", body: bytes) -> bytes | None:
+    """Keep the answer to what was begun; that of somebody who has done it meanwhile, if there is one."""
+    arguments = (asked.tenant, asked.key, asked.fingerprint, body)
+    if await database.fetchval("answer_begun", *arguments) is not None:
+        return None
+    async with database.connection() as connection:
+        first = (await recall(connection, [(asked.tenant, asked.key or "")])).get((asked.tenant, asked.key or ""))
+    return None if first is None or first.fingerprint != asked.fingerprint else first.body or None
+
+
+async def forget_begun(database: Database, asked: "Asked") -> None:
+    """It came to nothing: the key is free again, unless it has an answer."""
+    await database.fetch("forget_begun", asked.tenant, asked.key, asked.fingerprint)
+
+
 class Asked(NamedTuple):
     """A request that is done once if it carries a key; `fingerprint` tells whether a repeated one asks for the same."""
 

@@ -40,18 +40,12 @@ async def read_tenants(
     return [TenantRow(*row) for row in await database.fetch("read_tenants", name, number, after, limit)]
 
 
-async def read_new(connection: Connection, name: str) -> TenantRow:
-    """One that was made in this transaction."""
+async def read_held(connection: Connection, name: str) -> TenantRow:
+    """One that this transaction has made, or holds."""
     row = await connection.fetchrow(SQL["read_tenants"], name, None, "", 1)
-    assert row is not None  # noqa: S101 - it was made just now
+    assert row is not None  # noqa: S101 - nobody can have taken it away
     return TenantRow(*row)
 
 
-async def hold_version(connection: Connection, name: str) -> int | None:
-    """The version of a tenant, which stays until the transaction ends; none if there is no such tenant."""
-    return await connection.fetchval(SQL["hold_tenant"], name)  # type: ignore[no-any-return]
-
-
-async def change_limit(connection: Connection, name: str, limit: int | None) -> int | None:
-    """The tenant's number, or none if there is no such tenant."""
-    return await connection.fetchval(SQL["change_limit"], name, limit)  # type: ignore[no-any-return]
+async def change_limit(connection: Connection, name: str, limit: int | None) -> None:
+    await connection.execute(SQL["change_limit"], name, limit)

@@ -33,8 +33,8 @@ async def change_terms(connection: Connection, tenant: int, terms: Terms) -> Non
     await connection.execute(SQL["change_terms"], tenant, *rate, terms.backlog, *terms.quota)
 
 
-async def change_key_rate(connection: Connection, key: str, rate: RateLimit | None) -> None:
-    await connection.execute(SQL["change_key_rate"], key, *(rate or (None, None)))
+async def change_key_rate(connection: Connection, tenant: int, key: str, rate: RateLimit | None) -> None:
+    await connection.execute(SQL["change_key_rate"], tenant, key, *(rate or (None, None)))
 
 
 async def hold_quota(connection: Connection, tenant: int) -> tuple[str, Quota] | None:

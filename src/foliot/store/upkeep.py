@@ -45,6 +45,8 @@ async def keep_keys(line: Line) -> None:
 
 class Gauges(NamedTuple):
     overdue_schedules: int
+    overdue_firings: int
+    overdue_timers: int
     schedulers: int
     unheld_shards: int
     clock_behind: float

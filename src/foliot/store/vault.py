@@ -180,9 +180,11 @@ class Vault:
             raise CannotOpen("it was sealed for another place")
         return open_sealed(await self._key(tenant, head.version), bound, value)
 
-    async def secrets(self, tenant: int, names: Iterable[str]) -> dict[str, str]:
-        """Those of these that the tenant has."""
-        rows = await self._database.fetch("secret_values", tenant, sorted(names))
+    async def secrets(self, tenant: int, names: Iterable[str] | None) -> dict[str, str]:
+        """Those of these that the tenant has, or all."""
+        if names is not None and not names:
+            return {}
+        rows = await self._database.fetch("secret_values", tenant, None if names is None else sorted(names))
         return {row["name"]: await self.open_secret(tenant, row["name"], row["value"]) for row in rows}
 
     async def _key(self, tenant: int, version: int) -> bytes:
@@ -253,6 +255,9 @@ class _NoVault(Vault):
         super().__init__(Line(""))
 
     async def sealing(self) -> Mapping[int, int]:
+        return {}
+
+    async def secrets(self, tenant: int, names: Iterable[str] | None) -> dict[str, str]:  # noqa: ARG002 - nobody has any
         return {}
 
     async def _key(self, tenant: int, version: int) -> bytes:

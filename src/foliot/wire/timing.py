@@ -42,7 +42,7 @@ REPLACES: Final = {
 """A job has one recurrence: which fields a new one takes the place of."""
 TAKES_ALONG: Final = {
     "cronExpression": ("timezone", "dst", "calendar"),
-    "every": ("timezone", "calendar"),
+    "every": ("timezone", "dst", "calendar"),
     "rrule": ("timezone", "dst", "calendar"),
     "when": ("timezone", "dst", "calendar"),
 }
@@ -103,15 +103,18 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
             return recurring(self.rrule, zone, self.dst or USUAL, self.schedule_at)
         if self.when is not None:
             return parse_phrase(self.when, zone, self.dst or USUAL).recurrence
-        if self.dst is not None:
-            raise InvalidField("dst", "only means something beside cronExpression, rrule or when", "leave it out")
         step = None if self.every is None else parse_step(self.every, "every")
+        if self.dst is not None and (step is None or not step.is_calendrical or zone == "UTC"):
+            hint = "leave it out, or count in days, weeks, months or years of a timezone"
+            raise InvalidField(
+                "dst", "only means something beside cronExpression, rrule, when or calendar steps of a timezone", hint
+            )
         if self.timezone is not None and (step is None or not step.is_calendrical):
             hint = "leave it out, or count in days, weeks, months or years, as in P1D"
             raise InvalidField(
                 "timezone", "only means something beside cronExpression, rrule, when or calendar steps", hint
             )
-        return None if step is None else repeating(step, zone, self.schedule_at)
+        return None if step is None else repeating(step, zone, self.schedule_at, self.dst or USUAL)
 
     def _expression(self, seed: str | None) -> str:
         expression = self.cron_expression or ""

@@ -12,7 +12,6 @@ from foliot.domain.ids import encode
 from foliot.domain.marks import Marks
 from foliot.domain.outcome import Outcome
 from foliot.domain.suspicion import Manner, manner
-from foliot.kit import telemetry
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed, Settlement
 from foliot.store.fleet import Load
 from foliot.store.specs import StoredSpec
@@ -137,7 +136,6 @@ class Claimer:
         return await self._carrier.promote()
 
     def _note_duration(self, seconds: float) -> None:
-        telemetry.CLAIM_SECONDS.observe(seconds)
         wanted = min(max(CLAIMS_AHEAD * seconds, SHORTEST_PREFETCH), LONGEST_PREFETCH)
         self._prefetch += (wanted - self._prefetch) / 8
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from foliot.domain.discretion import hushed
 from foliot.domain.errorclass import classes_of
 from foliot.domain.errors import FenceLost
-from foliot.domain.outcome import Answer, Ending, Failure, Returned, Snoozed
+from foliot.domain.outcome import Answer, Ending, Failure
 from foliot.domain.redaction import Redaction
-from foliot.domain.result import is_small_json
 from foliot.domain.secret import SecretRef, names_in, resolved
 from foliot.domain.spec import ContainerHandler, Handler, HttpHandler
 from foliot.kit.hush import HUSH
@@ -81,16 +81,7 @@ async def _quietly(executor: Executor, assignment: Assignment, redaction: Redact
         raise asyncio.CancelledError(*(redaction.hide(str(word)) for word in cancelled.args)) from None
     except Exception as error:  # noqa: BLE001 - whatever an executor raises is the answer to its attempt
         answer = Failure(traceback.format_exc(), classes=classes_of(type(error)))
-    match answer:
-        case Failure(error=error_):
-            return msgspec.structs.replace(answer, error=redaction.hide(error_))
-        case Snoozed(reason=reason):
-            return msgspec.structs.replace(answer, reason=redaction.hide(reason))
-        case Returned(result=result):
-            said = redaction.hide(result.decode(errors="replace")).encode()
-            return msgspec.structs.replace(answer, result=said) if is_small_json(said) else None
-        case _:
-            return answer
+    return hushed(answer, redaction)
 
 
 def _names(assignment: Assignment) -> Iterable[str]:

@@ -2,8 +2,7 @@
 
 import asyncio
 import email.utils
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, cast
@@ -13,6 +12,7 @@ import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
+from foliot.domain.discretion import hushed, secrets_in
 from foliot.domain.egress import Egress
 from foliot.domain.errorclass import REFUSED, classes_of, classes_of_status
 from foliot.domain.ids import encode
@@ -41,8 +41,6 @@ _ALWAYS: Final = (
     ("Accept-Encoding", "identity"),  # the answer is not decompressed, and its text may end up in an error
     ("User-Agent", "Foliot"),
 )
-_SECRET: Final = re.compile(r"auth|cookie|token|secret|(?<!idempotency-)key|pass|signature|credential", re.IGNORECASE)
-"""In the names of headers whose values are nobody's business."""
 
 
 def open_session(limit: int, per_host: int = 0, *, egress: Egress) -> aiohttp.ClientSession:
@@ -109,11 +107,9 @@ class _Call(NamedTuple):
     body: bytes
 
     @property
-    def secrets(self) -> Iterator[str]:
-        """What a target that quotes its call must not make us keep."""
-        for name, value in self.headers.items():
-            if _SECRET.search(name):
-                yield from (value, value.rpartition(" ")[2])
+    def redaction(self) -> Redaction:
+        """Knows what a target that quotes its call must not make us keep."""
+        return Redaction(secrets_in(self.headers))
 
 
 def _call_of(assignment: Assignment, mac: Mac | None, voucher: Voucher | None) -> _Call:
@@ -180,19 +176,21 @@ def _verdict(reply: Reply, call: _Call) -> Answer:
     """2xx is success; 4xx except 408, 409, 425, 429 cannot be mended by trying again, unless a rule says so."""
     status = reply.status
     if 200 <= status < 300:
-        return _returned(reply) if reply.text else None
-    error = f"answered {status}: {reply.text[:1_000].decode(errors='replace')}".rstrip(": ")
+        return _returned(reply, call) if reply.text else None
+    # Cut afterwards: half a secret is not known as one.
+    said = call.redaction.hide(reply.text.decode(errors="replace"))[:1_000]
+    error = f"answered {status}: {said}".rstrip(": ")
     permanent = 400 <= status < 500 and status not in _TRANSIENT
     after, classes = _retry_after(reply.headers), classes_of_status(status)
-    return Failure(Redaction(call.secrets).hide(error), permanent=permanent, retry_after=after, classes=classes)
+    return Failure(error, permanent=permanent, retry_after=after, classes=classes)
 
 
-def _returned(reply: Reply) -> Returned | None:
-    """A small answer in JSON is the result."""
+def _returned(reply: Reply, call: _Call) -> Answer:
+    """A small answer in JSON is the result, without the secrets of the call."""
     kind, text = reply.headers.get("Content-Type", "").partition(";")[0].strip().lower(), reply.text
-    if (kind == "application/json" or kind.endswith("+json")) and text != b"null" and is_small_json(text):
-        return Returned(text)
-    return None
+    if not (kind == "application/json" or kind.endswith("+json")) or text == b"null" or not is_small_json(text):
+        return None
+    return hushed(Returned(text), call.redaction)
 
 
 def _retry_after(headers: Mapping[str, Any]) -> timedelta | None:

@@ -23,7 +23,14 @@ class Account:
     gid: int
     drop: bool
 
-    def spawn(self, command: Sequence[str | Path], *, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def spawn(
+        self,
+        command: Sequence[str | Path],
+        *,
+        folder: Path,
+        output: IO[bytes],
+        variables: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
         """Start a program that outlives us, in its own session: Ctrl-C in our terminal is ours to pass on."""
         return subprocess.Popen(  # noqa: S603 - the command is the launcher's own
             command,
@@ -31,7 +38,7 @@ class Account:
             stdout=output,
             stderr=output,
             cwd=folder,
-            env=environment(),
+            env=environment(variables),
             start_new_session=True,
             user=self.uid if self.drop else None,
             group=self.gid if self.drop else None,

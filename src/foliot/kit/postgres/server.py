@@ -37,13 +37,16 @@ class PostgresServer:
         binaries: Binaries | None = None,
         settings: Mapping[str, str] | None = None,
         account: str | None = None,
+        variables: Mapping[str, str] | None = None,
         log: Callable[[str], None] | None = None,
     ) -> None:
+        """`variables`: what the server finds in its environment besides what it needs."""
         check_settings(settings or {})
         self._home = home.resolve()
         self._binaries = binaries
         self._settings = dict(settings or {})
         self._account = account
+        self._variables = variables
         self._log = log or (lambda _: None)
         self._lock = HomeLock(self._home / "postgres.lock")
         self._server: Running | None = None
@@ -148,7 +151,7 @@ class PostgresServer:
             began = log.tell()
             command = [str(door.binaries.bin / "postgres"), "-D", str(data)]
             command += arguments(data, door.socket, self._settings)
-            child = door.account.spawn(command, folder=data, output=log)
+            child = door.account.spawn(command, folder=data, output=log, variables=self._variables)
         self._server, self._socket = child, door.socket
         try:
             self._wait(child, door, began)

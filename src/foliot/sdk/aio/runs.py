@@ -1,5 +1,6 @@
 """Runs: handed in, looked at, waited for, stopped."""
 
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 from foliot.sdk import calls, transaction
@@ -7,7 +8,7 @@ from foliot.sdk.aio.connection import AsyncConnection
 from foliot.sdk.aio.lasting import AsyncRun
 from foliot.sdk.aio.pages import AsyncItems
 from foliot.sdk.calls import Delay
-from foliot.sdk.fields import Handler, Moment, Policy
+from foliot.sdk.fields import Handler, Moment, NewRun, Policy
 from foliot.sdk.records import Record
 
 
@@ -33,6 +34,17 @@ class AsyncRunCalls(AsyncConnection):
         run = await transaction.submit_async(self._access, connection, request)
         return AsyncRun({"runId": run, "status": "pending"}, self)
 
+    async def submit_many(self, runs: Iterable[NewRun], *, idempotency_key: str | None = None) -> list[str]:
+        """Run many things once, each from what `submit` takes; their ids, in order.
+
+        Every 10,000 of them are one call, accepted all or none. With an `idempotency_key`, the same runs can be handed
+        in again after a break, and none of them is twice.
+        """
+        ids: list[str] = []
+        for request in calls.submit_many(runs, idempotency_key):
+            ids += (await self.request(request))["runIds"]
+        return ids
+
     async def get_run(self, run: str) -> AsyncRun:
         return AsyncRun(await self.request(calls.get("runs", run)), self)
 
@@ -46,6 +58,10 @@ class AsyncRunCalls(AsyncConnection):
 
     async def list_runs(self, **query: Any) -> AsyncItems[AsyncRun]:
         return await self._page(lambda values: AsyncRun(values, self), "runs", **query)
+
+    async def list_runs_of_job(self, job: str, **query: Any) -> AsyncItems[AsyncRun]:
+        """The runs of a job, newest first: `status`, `state`, `since`, `until`, `text`, `limit`."""
+        return await self._page(lambda values: AsyncRun(values, self), "jobs", job, "runs", **query)
 
     async def cancel_run(self, run: str) -> AsyncRun:
         """End a run that waits, or ask for the end of one that runs: it is over by `stops_by`."""

@@ -71,6 +71,10 @@ class AsyncTenantCalls(AsyncConnection):
         """Secrets by name: `version` and `updated_at`, never what they are."""
         return await self._page(Record, "secrets", **query)
 
+    async def get_secret(self, name: str) -> Record:
+        """A secret's `version` and `updated_at`, never what it is."""
+        return Record(await self.request(calls.get("secrets", name)))
+
     async def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret, or another value of it, for runs that refer to it as `{"$secret": name}`."""
         return Record(await self.request(calls.set_secret(name, value)))

@@ -1,6 +1,7 @@
 # Written by `make sdk` from sdk/aio/runs.py: change that.
 """Runs: handed in, looked at, waited for, stopped."""
 
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 from foliot.sdk import calls, transaction
@@ -8,7 +9,7 @@ from foliot.sdk.calls import Delay
 from foliot.sdk.client.connection import Connection
 from foliot.sdk.client.lasting import Run
 from foliot.sdk.client.pages import Items
-from foliot.sdk.fields import Handler, Moment, Policy
+from foliot.sdk.fields import Handler, Moment, NewRun, Policy
 from foliot.sdk.records import Record
 
 
@@ -34,6 +35,17 @@ class RunCalls(Connection):
         run = transaction.submit(self._access, connection, request)
         return Run({"runId": run, "status": "pending"}, self)
 
+    def submit_many(self, runs: Iterable[NewRun], *, idempotency_key: str | None = None) -> list[str]:
+        """Run many things once, each from what `submit` takes; their ids, in order.
+
+        Every 10,000 of them are one call, accepted all or none. With an `idempotency_key`, the same runs can be handed
+        in again after a break, and none of them is twice.
+        """
+        ids: list[str] = []
+        for request in calls.submit_many(runs, idempotency_key):
+            ids += self.request(request)["runIds"]
+        return ids
+
     def get_run(self, run: str) -> Run:
         return Run(self.request(calls.get("runs", run)), self)
 
@@ -47,6 +59,10 @@ class RunCalls(Connection):
 
     def list_runs(self, **query: Any) -> Items[Run]:
         return self._page(lambda values: Run(values, self), "runs", **query)
+
+    def list_runs_of_job(self, job: str, **query: Any) -> Items[Run]:
+        """The runs of a job, newest first: `status`, `state`, `since`, `until`, `text`, `limit`."""
+        return self._page(lambda values: Run(values, self), "jobs", job, "runs", **query)
 
     def cancel_run(self, run: str) -> Run:
         """End a run that waits, or ask for the end of one that runs: it is over by `stops_by`."""

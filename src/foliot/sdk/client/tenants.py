@@ -72,6 +72,10 @@ class TenantCalls(Connection):
         """Secrets by name: `version` and `updated_at`, never what they are."""
         return self._page(Record, "secrets", **query)
 
+    def get_secret(self, name: str) -> Record:
+        """A secret's `version` and `updated_at`, never what it is."""
+        return Record(self.request(calls.get("secrets", name)))
+
     def set_secret(self, name: str, value: str) -> Record:
         """Keep a secret, or another value of it, for runs that refer to it as `{"$secret": name}`."""
         return Record(self.request(calls.set_secret(name, value)))

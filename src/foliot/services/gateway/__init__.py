@@ -102,7 +102,10 @@ class Gateway:
             return HeartbeatAnswer(True, lanes, lost, standing.draining, paused, astray, stop, recalled, voucher)
 
     async def claim(self, bearer: Bearer, body: ClaimBody, gone: Gone) -> ClaimAnswer:
-        """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back."""
+        """Wait for work; `gone` returns when the worker has hung up. What it cannot be told of is handed back.
+
+        Unauthorised, and everything handed back, if its key has ended while it waited.
+        """
         with reaching():
             worker = worker_number(body.worker)
             await self._membership.check_owner(bearer, worker)
@@ -110,8 +113,8 @@ class Gateway:
                 return await self._taking.strays(worker, body.known)
             await self._membership.check_lanes(bearer, body.lanes)
             if body.settle is not None:
-                return await self._settle_and_claim(worker, body, body.settle, gone)
-            return await self._taking.take(worker, body, gone)
+                return await self._settle_and_claim(bearer, worker, body, gone)
+            return await self._taking.take(worker, body, gone, bearer.is_good)
 
     async def settle(self, bearer: Bearer, body: SettleBody) -> SettleAnswer:
         with reaching():
@@ -133,12 +136,13 @@ class Gateway:
             await self._membership.check_owner(bearer, worker)
             return await self._entrusting.secrets(worker, body)
 
-    async def _settle_and_claim(self, worker: int, body: ClaimBody, ended: SettleBody, gone: Gone) -> ClaimAnswer:
+    async def _settle_and_claim(self, bearer: Bearer, worker: int, body: ClaimBody, gone: Gone) -> ClaimAnswer:
         """Both at once. If one fails so does the call, to be repeated in parts: what was done is found again."""
-        if ended.worker != body.worker:
+        ended = body.settle
+        if ended is None or ended.worker != body.worker:
             raise InvalidField("settle.worker", "is another than the one that claims", "call for each by itself")
         settling = settling_of(worker, ended)
-        claiming = asyncio.ensure_future(self._taking.take_at_once(worker, body, gone))
+        claiming = asyncio.ensure_future(self._taking.take_at_once(worker, body, gone, bearer.is_good))
         try:
             settled = await self._settlements.settle(settling)
             return msgspec.structs.replace(await claiming, settled=settled)

@@ -168,8 +168,11 @@ class Claims:
 
     async def _claim(self, desk: Desk, polls: list[Poll], owners: list[int]) -> list[Row]:
         telemetry.GATEWAY_CLAIMS.inc()
-        scan = desk.scan(polls, self._clock())
-        return await claim_for_many(self._line, [poll.want for poll in polls], scan, owners)
+        began = self._clock()
+        rows = await claim_for_many(self._line, [poll.want for poll in polls], desk.scan(polls, began), owners)
+        if rows:
+            telemetry.CLAIM_SECONDS.observe(self._clock() - began)
+        return rows
 
     async def _serve_apart(self, desk: Desk, polls: list[Poll]) -> None:
         """One of them was answered before, and the answer was lost: it gets the same again, the others their own."""

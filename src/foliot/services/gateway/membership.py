@@ -1,6 +1,6 @@
 """Who may ask for what: a worker belongs to the key that registered it, and a key serves queues."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from foliot.domain.errors import Forbidden, InvalidField, NotFound
@@ -17,11 +17,17 @@ MOST_LANES: Final = 1_000
 MOST_REMEMBERED: Final = 100_000
 
 
+async def _is_good() -> bool:
+    return True
+
+
 class Bearer(NamedTuple):
     """Who calls: the id of the key, and the queues that it serves."""
 
     key: str
     serves: Sequence[str]
+    is_good: Callable[[], Awaitable[bool]] = _is_good
+    """Whether the key still opens doors: asked again when a call has waited."""
 
 
 class Membership:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import InvalidField, Unauthorised
 from foliot.domain.outcome import Outcome
 from foliot.kit.joined import Joined
 from foliot.kit.signals import READY
@@ -18,6 +18,8 @@ from foliot.wire.work import ClaimAnswer, ClaimBody, same_length
 
 Gone = Callable[[], Awaitable[None]]
 """Returns when the worker has hung up."""
+Good = Callable[[], Awaitable[bool]]
+"""Whether the worker's key still opens doors."""
 
 
 class _Known(NamedTuple):
@@ -40,8 +42,8 @@ class Taking:
         """Look for what workers know nothing of, until cancelled."""
         await self._strays.run()
 
-    async def take(self, worker: int, body: ClaimBody, gone: Gone) -> ClaimAnswer:
-        """Wait for work. What a worker cannot be told of, because it has hung up, is handed back."""
+    async def take(self, worker: int, body: ClaimBody, gone: Gone, is_good: Good) -> ClaimAnswer:
+        """Wait for work. What a worker cannot be told of is handed back: it has hung up, or its key has ended."""
         if not body.most or not body.lanes:
             return NOTHING
         want = Want(worker, body.number, body.most)
@@ -50,18 +52,19 @@ class Taking:
             await self._teller.learn(again)
             return self._teller.tell(again)
         poll = self._claims.ask(want, _portions(body))
-        rows = await self._wait(poll, body.wait, gone)
+        rows = await self._wait(poll, body.wait, gone, is_good)
         return NEWS if poll.has_news and not rows else self._teller.tell(rows)
 
-    async def take_at_once(self, worker: int, body: ClaimBody, gone: Gone) -> ClaimAnswer:
+    async def take_at_once(self, worker: int, body: ClaimBody, gone: Gone, is_good: Good) -> ClaimAnswer:
         """Nothing, unless the next claim serves this worker: nobody is overtaken, and the answer is not delayed."""
-        return await self.take(worker, body, gone) if self._claims.is_free(frozenset(body.lanes)) else NOTHING
+        is_free = self._claims.is_free(frozenset(body.lanes))
+        return await self.take(worker, body, gone, is_good) if is_free else NOTHING
 
     async def strays(self, worker: int, known: list[int]) -> ClaimAnswer:
         """What stands in the worker's name besides the claims that it knows."""
         return self._teller.tell(await self._strays(_Known(worker, known)))
 
-    async def _wait(self, poll: Poll, seconds: float, gone: Gone) -> list[Row]:
+    async def _wait(self, poll: Poll, seconds: float, gone: Gone, is_good: Good) -> list[Row]:
         patience = asyncio.get_running_loop().call_later(seconds, self._claims.hurry, poll)
         hung_up = asyncio.ensure_future(gone())
         hung_up.add_done_callback(lambda _: self._claims.withdraw(poll))
@@ -70,6 +73,9 @@ class Taking:
             if rows and hung_up.done():
                 await self._hand_back(rows)
                 return []
+            if rows and not await is_good():  # it was, when the call came: that may be long ago
+                await self._hand_back(rows)
+                raise Unauthorised("the key of this worker has ended", "start it with one that is valid")
             return rows
         finally:
             self._claims.withdraw(poll)

@@ -118,7 +118,7 @@ class Insights:
     async def _run_views(self, tenant: int, rows: Sequence[RunRow]) -> list[RunView]:
         """With what they said of themselves."""
         rows = await opened(self._vault, tenant, rows)
-        told = await progress_of_runs(self._database, [row.id for row in rows])
+        told = await progress_of_runs(self._database, tenant, [row.id for row in rows])
         said = {run: await opened_said(self._vault, tenant, run, word) for run, word in told.items()}
         return [run_view(row, said.get(row.id)) for row in rows]
 
@@ -163,7 +163,7 @@ class Insights:
             self._database, tenant, job=job, run=run, below=attempt_below(cursor), limit=limit + 1
         )
         rows = await opened(self._vault, tenant, rows)
-        told = await progress_of_attempts(self._database, [(row.run, row.fence) for row in rows])
+        told = await progress_of_attempts(self._database, tenant, [(row.run, row.fence) for row in rows])
         said = {each: await opened_said(self._vault, tenant, each[0], word) for each, word in told.items()}
 
         def view(row: AttemptRow) -> AttemptView:

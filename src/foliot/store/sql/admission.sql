@@ -49,17 +49,34 @@ SELECT count(*) AS looked_at, max(page.id) AS reached,
              AND page.id NOT IN (SELECT slot FROM knock)) AS found
   FROM page
 
--- :name stranded
--- Of the next runs that have seats: those that are gone, and those that are blocked though they stand in no line. There
--- must be none.
+-- :name vacant
+-- Of the next runs that have seats: those that are gone. There must be none.
 WITH page AS MATERIALIZED (
     SELECT DISTINCT run FROM seat WHERE run > $1 ORDER BY run LIMIT $2
 )
-SELECT (SELECT count(*) FROM page) AS looked_at, max(page.run) AS reached, array_agg(page.run) FILTER (WHERE run.id IS NULL) AS gone,
-       array_agg(page.run) FILTER (
-           WHERE run.state = 2 AND job.gate IS DISTINCT FROM 1
-             AND NOT EXISTS (SELECT FROM seat WHERE seat.run = page.run AND seat.state BETWEEN 1 AND 1)) AS found
-  FROM page LEFT JOIN run ON run.id = page.run LEFT JOIN job ON job.id = run.job
+SELECT count(*) AS looked_at, max(page.run) AS reached, array_agg(page.run) FILTER (WHERE run.id IS NULL) AS found
+  FROM page LEFT JOIN run ON run.id = page.run
+
+-- :name stranded
+-- Of the next runs: those that are blocked though they stand in no line, wait for no parent, and are not paused. There must
+-- be none. Asked as values, the last three are looked up for those that are blocked, and never joined from whole tables.
+WITH page AS MATERIALIZED (
+    SELECT id, job, state = 2 AND tied AS is_blocked FROM run WHERE id > greatest($1::bigint, 0) ORDER BY id LIMIT $2
+)
+SELECT count(*) AS looked_at, max(id) AS reached,
+       array_agg(id) FILTER (
+           WHERE is_blocked AND (SELECT gate FROM job WHERE job.id = page.job) IS DISTINCT FROM 1
+             AND (SELECT run FROM seat WHERE seat.run = page.id AND seat.state BETWEEN 1 AND 1 LIMIT 1) IS NULL
+             AND (SELECT state FROM node WHERE node.run = page.id) IS DISTINCT FROM 0) AS found
+  FROM page
+
+-- :name free_stranded
+-- As when a job goes on (`unblock_runs`): promote asks for gates, times and limits. Asked again under the locks of the jobs.
+UPDATE run SET state = 0
+ WHERE id = ANY ($1::bigint[]) AND state = 2 AND tied
+   AND (SELECT gate FROM job WHERE job.id = run.job) IS DISTINCT FROM 1
+   AND NOT EXISTS (SELECT FROM seat WHERE seat.run = run.id AND seat.state BETWEEN 1 AND 1)
+   AND NOT EXISTS (SELECT FROM node WHERE node.run = run.id AND node.state = 0)
 
 -- :name knock
 INSERT INTO knock (slot) SELECT unnest($1::bigint[])

@@ -94,9 +94,9 @@ SELECT f.schedule, f.at, f.done_through, head.members, head.upto, head.members <
 -- :name firing_flows
 -- What is late goes into its tenant's bulk flow, so that what is on time overtakes it; what waits for its phase is
 -- ranked when that has come. Counted by spec, which has one tenant and one lane, before anything is joined: 1.1 us a job
--- instead of 3.5. What is under a limit is ranked when it is let in. Jobs of graphs are fired apart. Members are looked up
--- by schedule and job at once: in other words the planner took all of a schedule's for each chunk (40 ms instead of 2), or
--- all jobs that were made between the first and the last of it.
+-- instead of 3.5. What is under a limit is ranked when it is let in. Jobs of graphs are fired apart, and looked for
+-- whatever their phase is. Members are looked up by schedule and job at once: in other words the planner took all of a
+-- schedule's for each chunk (40 ms instead of 2), or all jobs that were made between the first and the last of it.
 SELECT spec.id AS spec, spec.lane, spec.tenant, CASE WHEN counted.late THEN 4 ELSE spec.priority END AS priority,
        tenant.weight, counted.runs, spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited, counted.graphs
   FROM (SELECT s.spec, f.late_through IS NOT NULL AS late, count(*) FILTER (WHERE s.head IS NULL) AS runs,
@@ -107,7 +107,7 @@ SELECT spec.id AS spec, spec.lane, spec.tenant, CASE WHEN counted.late THEN 4 EL
                 SELECT * FROM subscription s
                  WHERE s.schedule = x.schedule AND (s.schedule, s.job) > (x.schedule, x.done)
                    AND (s.schedule, s.job) <= (x.schedule, x.upto) AND s.after < x.at AND s.until >= x.at OFFSET 0) AS s
-         WHERE s.overlap IS NULL AND (s.phase = 0 OR f.late_through IS NOT NULL)
+         WHERE (s.head IS NOT NULL OR (s.overlap IS NULL AND (s.phase = 0 OR f.late_through IS NOT NULL)))
            AND (f.late_through IS NULL
                 OR catches_up(s.catch_up, s.catch_up_window, s.until, f.at, f.opened_at, f.following, f.late_through))
          GROUP BY 1, 2) AS counted
@@ -162,10 +162,8 @@ WITH target AS MATERIALIZED (
                                    CASE WHEN (s.exclusive OR s.overlap = 1) AND NOT its.waiting THEN '-infinity'
                                         ELSE t.at END
                                    AS occurrence,
-                                   CASE WHEN its.waiting
-                                        THEN least(t.at + s.phase * interval '1 millisecond',
-                                                   t.following - interval '1 millisecond')
-                                        ELSE t.at END AS due_at,
+                                   CASE WHEN its.waiting THEN place_in(t.at, s.phase, t.following) ELSE t.at END
+                                   AS due_at,
                                    CASE WHEN its.wanted AND NOT its.waiting AND s.overlap IS NULL
                                         THEN width_bucket(s.spec, $7::int[]) END
                                    AS nearest,

@@ -41,18 +41,21 @@ SELECT k.id, tenant.id AS tenant, tenant.name AS tenant_name, k.label, k.role, k
  WHERE k.id = $1
 
 -- :name revoke_key
-UPDATE api_key SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL RETURNING id
+UPDATE api_key SET revoked_at = clock_timestamp() WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL RETURNING id
 
 -- :name revoke_named
-UPDATE api_key SET revoked_at = clock_timestamp() WHERE tenant = $1 AND label = $2 AND revoked_at IS NULL
+UPDATE api_key SET revoked_at = clock_timestamp() WHERE tenant = $1 AND label = $2 AND revoked_at IS NULL RETURNING id
 
 -- :name expire_key
--- Within $2, or when it would have expired anyway.
-UPDATE api_key SET expires_at = least(expires_at, clock_timestamp() + $2::interval)
- WHERE id = $1 AND revoked_at IS NULL
+-- Within $3, or when it would have expired anyway.
+UPDATE api_key SET expires_at = least(expires_at, clock_timestamp() + $3::interval)
+ WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL
 
 -- :name entrust_key
-UPDATE api_key SET role = $2, scopes = NULL, serves = $3 WHERE id = $1
+-- Nothing if it may that already.
+UPDATE api_key SET role = $3, scopes = NULL, serves = $4
+ WHERE tenant = $1 AND id = $2 AND (role <> $3 OR scopes IS NOT NULL OR serves IS DISTINCT FROM $4)
+RETURNING id
 
 -- :name note_used
 -- At most once a minute for each key, whoever notes it; in order of their ids, so that two who do cannot deadlock.

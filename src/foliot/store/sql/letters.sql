@@ -13,6 +13,10 @@ SELECT l.id, l.job, l.spec_body, l.scheduled_at, l.died_at, l.attempt, l.error, 
 SELECT l.id, l.lane, l.tenant, l.priority, tenant.weight
   FROM letter l JOIN tenant ON tenant.id = l.tenant WHERE l.tenant = $1 AND l.id = ANY ($2::bigint[]) ORDER BY l.id
 
+-- :name lock_letter_owners
+-- Before lines and graphs, and in order, as whoever pauses a job does: `replay` asks for the gate when it holds those.
+SELECT id FROM job WHERE id IN (SELECT job FROM dead_letter WHERE id = ANY ($1::bigint[])) ORDER BY id FOR KEY SHARE
+
 -- :name replay
 -- The same run goes on: it is ready, or blocked if its job is paused, with the fence it died with, so that the next claim
 -- stands above all before. Its origin is its own, as that of a run by hand: overlap does not apply, and it takes nobody's
@@ -20,7 +24,7 @@ SELECT l.id, l.lane, l.tenant, l.priority, tenant.weight
 -- one end; it was written in the same moment, which bounds the leaves to look into.
 -- Whoever died because workers did goes on as a suspect (deaths = 2): it runs alone (domain/suspicion.py).
 -- Rows are locked in order, so that two who replay the same wait for each other: the second finds nothing. The job is
--- locked as in `conclude`. What is under a limit is blocked, and `enter` follows.
+-- locked as in `conclude`, and was before. What is under a limit is blocked, and `enter` follows.
 WITH held AS MATERIALIZED (
     SELECT d.id, x.rank, job.gate, d.attempt >= $6 AS is_worn_out, coalesce(job.gate IN (0, 1), d.job IS NULL) AS is_open,
            (SELECT true FROM spec JOIN tenant ON tenant.id = spec.tenant

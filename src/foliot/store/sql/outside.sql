@@ -1,6 +1,9 @@
 -- :name derived_key
 SELECT derived_key($1, $2)
 
+-- :name signing_key
+SELECT signing_key($1)
+
 -- :name find_attempt
 -- The attempt of run $1 with the fence $2, if it has not ended: outside, or still in its worker's hands ($3), whose word
 -- that it goes on outside may be on its way.

@@ -9,16 +9,16 @@ WITH told AS (
 ), held AS MATERIALIZED (
     SELECT id, runs FROM claim WHERE id = ANY ($3::bigint[]) AND worker = $1 FOR KEY SHARE
 ), ours AS MATERIALIZED (
-    SELECT told.* FROM told
+    SELECT told.*, run.tenant FROM told
       JOIN held ON held.id = told.fence AND told.run = ANY (held.runs)
       JOIN run ON run.id = told.run AND run.fence < held.id
      ORDER BY run.id
        FOR KEY SHARE OF run
 ), noted AS (
-    INSERT INTO progress AS p (run, fence, fraction, done, total, message, at)
-    SELECT run, fence, fraction, done, total, message, at FROM ours WHERE tells
+    INSERT INTO progress AS p (run, fence, fraction, done, total, message, at, tenant)
+    SELECT run, fence, fraction, done, total, message, at, tenant FROM ours WHERE tells
     ON CONFLICT (run, fence) DO UPDATE SET fraction = excluded.fraction, done = excluded.done, total = excluded.total,
-                                           message = excluded.message, at = excluded.at
+                                           message = excluded.message, at = excluded.at, tenant = excluded.tenant
 ), saved AS (
     INSERT INTO checkpoint AS c (run, fence, state, saved_at)
     SELECT run, fence, state, clock_timestamp() FROM ours WHERE state IS NOT NULL
@@ -39,12 +39,12 @@ SELECT id, tenant FROM run WHERE id = ANY ($1::bigint[])
 -- :name progress_of_runs
 -- The last attempt that said something.
 SELECT DISTINCT ON (run) run, fence, fraction, done, total, message, at FROM progress
- WHERE run = ANY ($1::bigint[]) ORDER BY run, fence DESC
+ WHERE tenant = $2 AND run = ANY ($1::bigint[]) ORDER BY run, fence DESC
 
 -- :name progress_of_attempts
 SELECT progress.run, progress.fence, fraction, done, total, message, at
   FROM unnest($1::bigint[], $2::bigint[]) AS x(run, fence)
-  JOIN progress ON progress.run = x.run AND progress.fence = x.fence
+  JOIN progress ON progress.run = x.run AND progress.fence = x.fence AND progress.tenant = $3
 
 -- :name remove_old_reports
 -- Checkpoints of runs that are over help nobody; a day later nobody can be in the middle of writing one.

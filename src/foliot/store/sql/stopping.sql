@@ -54,5 +54,10 @@ RETURNING run.id, held.worker, (SELECT worker.key FROM worker WHERE worker.id = 
 SELECT id FROM run WHERE id = ANY ($1::bigint[])
 UNION ALL SELECT id FROM timer WHERE id = ANY ($1::bigint[])
 
+-- :name still_theirs
+-- Of a run its tenant never changes, so what is asked once holds.
+SELECT id FROM run WHERE tenant = $1 AND id = ANY ($2::bigint[])
+UNION ALL SELECT id FROM timer WHERE tenant = $1 AND id = ANY ($2::bigint[])
+
 -- :name is_in_outbox
-SELECT EXISTS (SELECT FROM outbox WHERE id = $1 AND refused IS NULL)
+SELECT EXISTS (SELECT FROM outbox WHERE tenant = $1 AND id = $2 AND refused IS NULL)

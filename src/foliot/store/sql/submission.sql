@@ -28,3 +28,9 @@ SELECT tenant, key FROM remember($1::int[], $2::text[], $3::bytea[], $4::bytea[]
 -- :name recall
 SELECT i.tenant, i.key, i.fingerprint, i.answer
   FROM unnest($1::int[], $2::text[]) AS x(tenant, key) JOIN idempotency i ON i.tenant = x.tenant AND i.key = x.key
+
+-- :name answer_begun
+UPDATE idempotency SET answer = $4 WHERE tenant = $1 AND key = $2 AND fingerprint = $3 AND answer = '' RETURNING true
+
+-- :name forget_begun
+DELETE FROM idempotency WHERE tenant = $1 AND key = $2 AND fingerprint = $3 AND answer = ''

@@ -18,9 +18,6 @@ SELECT name, id, weight, concurrency, version,
  WHERE ($1::text IS NULL OR name = $1) AND ($2::int IS NULL OR id = $2) AND name > $3
  ORDER BY name LIMIT $4
 
--- :name hold_tenant
-SELECT version FROM tenant WHERE name = $1 FOR NO KEY UPDATE
-
 -- :name change_limit
 -- NO KEY, as in `change_weight`.
-UPDATE tenant SET concurrency = $2 WHERE name = $1 RETURNING id
+UPDATE tenant SET concurrency = $2 WHERE name = $1

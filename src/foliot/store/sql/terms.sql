@@ -11,7 +11,7 @@ UPDATE tenant
  WHERE id = $1
 
 -- :name change_key_rate
-UPDATE api_key SET rate = $2, burst = $3 WHERE id = $1
+UPDATE api_key SET rate = $3, burst = $4 WHERE tenant = $1 AND id = $2
 
 -- :name hold_quota
 -- Whoever adds to what is counted comes alone; a tenant without a quota is not held up.

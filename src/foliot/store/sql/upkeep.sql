@@ -34,11 +34,20 @@ DELETE FROM past_subscription WHERE until < statement_timestamp() - interval '30
 DELETE FROM late_result WHERE recorded_at < statement_timestamp() - interval '30 days'
 
 -- :name gauges
--- A shard whose owner was not seen for a lease is held by nobody, even if nobody is left to say so.
+-- A shard whose owner was not seen for a lease is held by nobody, even if nobody is left to say so. What came up late is
+-- made at a pace, the oldest first: so it is among the first thousand that something stuck is looked for. Each is counted
+-- up to a bound, and along an index.
 WITH living AS (
     SELECT id FROM scheduler WHERE seen_at BETWEEN clock_timestamp() - $1::interval AND clock_timestamp() + $1
 )
 SELECT (SELECT count(*) FROM schedule WHERE next_at < statement_timestamp() - interval '5 seconds') AS overdue_schedules,
+       (SELECT count(*) FROM (SELECT FROM firing WHERE closed_at IS NULL AND late_through IS NULL
+                                 AND opened_at < statement_timestamp() - interval '30 seconds' LIMIT 10000) AS stuck)
+       + (SELECT count(*) FROM (SELECT opened_at FROM firing WHERE closed_at IS NULL AND late_through IS NOT NULL
+                                 ORDER BY at, schedule LIMIT 1000) AS oldest
+           WHERE opened_at < statement_timestamp() - interval '1 hour') AS overdue_firings,
+       (SELECT count(*) FROM (SELECT FROM timer WHERE due_at < statement_timestamp() - interval '5 seconds' LIMIT 10000)
+                             AS late) AS overdue_timers,
        (SELECT count(*) FROM living) AS schedulers,
        (SELECT count(*) FROM shard WHERE NOT EXISTS (SELECT FROM living WHERE living.id = shard.owner)) AS unheld_shards,
        (SELECT greatest(extract(epoch FROM latest - clock_timestamp()), 0)::float8 FROM clock) AS clock_behind

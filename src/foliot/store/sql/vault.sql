@@ -44,9 +44,14 @@ SELECT t.id, t.name, t.sealed_with, max(k.version) AS versions, array_agg(DISTIN
  GROUP BY t.id ORDER BY t.name
 
 -- :name plain_among_newest
--- The proof that it is on: of what a tenant has stored, newest first, how much is not sealed.
+-- The proof that it is on: of what a tenant has stored, newest first, how much is not sealed. Of runs and timers those
+-- among the newest of all tenants: neither has an index that begins with the tenant.
 SELECT count(*) AS looked_at, count(*) FILTER (WHERE substring(payload FROM 1 FOR 2) <> '\x0001') AS plain
   FROM ((SELECT payload FROM job WHERE tenant = $1 ORDER BY id DESC LIMIT 1000)
+        UNION ALL (SELECT payload FROM (SELECT tenant, payload FROM run ORDER BY id DESC LIMIT 10000) AS newest
+                    WHERE tenant = $1)
+        UNION ALL (SELECT payload FROM (SELECT tenant, payload FROM timer ORDER BY id DESC LIMIT 10000) AS newest
+                    WHERE tenant = $1)
         UNION ALL (SELECT payload FROM dead_letter WHERE tenant = $1 ORDER BY id DESC LIMIT 1000)) AS newest
 
 -- :name put_secret
@@ -65,7 +70,7 @@ SELECT name, version, updated_at FROM secret WHERE tenant = $1 AND name = $2
 DELETE FROM secret WHERE tenant = $1 AND name = $2 RETURNING name, version, updated_at
 
 -- :name secret_values
-SELECT name, value FROM secret WHERE tenant = $1 AND name = ANY ($2::text[])
+SELECT name, value FROM secret WHERE tenant = $1 AND ($2::text[] IS NULL OR name = ANY ($2::text[]))
 
 -- :name held_run
 -- A run that this worker holds by this claim, with all that may refer to secrets.
@@ -73,6 +78,19 @@ SELECT run.tenant, run.job, run.payload, run.target, spec.body
   FROM claim JOIN run ON run.id = $2 AND run.id = ANY (claim.runs) AND run.fence < claim.id
   JOIN spec ON spec.id = run.spec
  WHERE claim.id = $3 AND claim.worker = $1
+
+-- :name run_of_attempt
+-- The run of an attempt that was entrusted to somebody, with all that may refer to secrets: live, dead, or over, when its
+-- payload is gone.
+SELECT found.tenant, found.job, found.payload, found.target, spec.body
+  FROM (SELECT 1 AS place, tenant, job, payload, target, spec FROM run WHERE id = $1
+         UNION ALL
+        SELECT 2, tenant, job, payload, target, spec FROM dead_letter WHERE id = $1
+         UNION ALL
+        SELECT 3, tenant, job, NULL, target, spec FROM history WHERE tenant = $2 AND run = $1 AND fence = $3) AS found
+  JOIN spec ON spec.id = found.spec
+ WHERE found.tenant = $2
+ ORDER BY found.place LIMIT 1
 
 -- :name begin_reseal
 -- One more than there is, until a look has found nothing that is left.

@@ -53,7 +53,7 @@ class Guard:
         self._say(f"started {self._child}")
         self._watch(wake)
         self._end_all()
-        if order["last"] and self._status is not None and os.WIFSIGNALED(self._status):
+        if order["last"] and self._status != 0:
             self._do_last(order["last"], order["environment"])
         self._say(f"ended {launched.status(self._status or 0)}")
 
@@ -109,7 +109,10 @@ class Guard:
                 time.sleep(0.001)
 
     def _do_last(self, argv: list[str], environment: dict[str, str]) -> None:
-        """What the child did somewhere else, it cannot undo any more: we do it, though nobody supervises us."""
+        """What the child did somewhere else, it cannot undo any more: we do it, though nobody supervises us.
+
+        Whether or not it was killed: a program that ended with an error may have lost hold of what it began.
+        """
         pid = os.fork()
         if not pid:
             try:

@@ -12,11 +12,11 @@ from typing import NamedTuple, NoReturn
 import structlog
 
 from foliot.domain.ids import encode
-from foliot.domain.outcome import Answer, Returned
+from foliot.domain.outcome import Answer, Ending, Failure, Returned
 from foliot.domain.redaction import Redaction
 from foliot.domain.result import is_small_json
 from foliot.worker.alone import GRACE
-from foliot.worker.child.child import CannotStart, Child
+from foliot.worker.child.child import CannotStart, Child, Forsaken
 from foliot.worker.child.fate import Fate
 from foliot.worker.child.nursery import Command, Nursery
 from foliot.worker.commands.output import Tail, open_tail
@@ -69,6 +69,8 @@ class Attendant:
             if given_up:
                 await self._stop(assignment, child, out, err)
             return self._judge(await self._end(assignment, child, out, err), out, err)
+        except Forsaken as error:  # it may have begun: whoever is delivered at most once must not be taken for unspent
+            return Failure(error.message, ending=Ending.RELEASED)
         except CannotStart as error:
             return not_started(command.argv[0], error)
         finally:

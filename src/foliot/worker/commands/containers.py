@@ -84,6 +84,11 @@ class Containers:
         if rights is None or not rights.allows_image(asked.image):
             said = f"{asked.image!r} is not among the images that the operator of this worker allows tenant {tenant!r}"
             return Failure(said, permanent=True, classes=(NOT_ALLOWED,))
+        if split := [name for name, value in {**rights.environment, **asked.env}.items() if set(value) & {"\n", "\r"}]:
+            said = (
+                f"the variable {split[0]} has several lines, and a container's variables are handed over line by line"
+            )
+            return Failure(f"{said}: encode it, as base64 for example", permanent=True, classes=(NOT_ALLOWED,))
         folder = self._folders.make(None, None)
         try:
             return await self._attendant.run(assignment, self._command(assignment, asked, rights, folder))

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from foliot.domain.commands import CommandPolicy, Rights
+from foliot.domain.errors import FoliotError
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Answer, Failure
 from foliot.domain.spec import CommandHandler
@@ -51,7 +52,10 @@ class Commands:
         if rights is None or not rights.allows(program, argv):
             said = f"{argv[0]!r} is not among the commands that the operator of this worker allows tenant {tenant!r}"
             return Failure(said, permanent=True, classes=(NOT_ALLOWED,))
-        account = account_of(rights.account, assignment.run.tenant) if self._isolation.other_user else OURSELVES
+        try:
+            account = account_of(rights.account, assignment.run.tenant) if self._isolation.other_user else OURSELVES
+        except FoliotError as error:
+            return Failure(str(error), permanent=True, classes=(NOT_ALLOWED,))
         folder = self._folders.make(account.uid, account.gid)
         try:
             command = self._command(assignment, rights, account, folder)._replace(argv=argv, program=program)

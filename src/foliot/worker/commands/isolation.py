@@ -53,8 +53,10 @@ class Isolation(NamedTuple):
 def account_of(name: str | None, tenant: int) -> Account:
     """The account of that name, or user and group ids that no other tenant has and no file belongs to."""
     if name is None:
-        number = FIRST_ID + tenant % IDS
-        return Account(number, number)
+        if tenant >= IDS:  # two tenants under one id could read and stop each other's commands
+            hint = "name an `account` for it in the file of commands"
+            raise FoliotError(f"there are user ids for {IDS:,} tenants, and this one comes later", hint)
+        return Account(FIRST_ID + tenant, FIRST_ID + tenant)
     try:
         entry = pwd.getpwnam(name)
     except KeyError:

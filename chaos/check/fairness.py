@@ -1,0 +1,80 @@
+"""How fairly tenants were served while there was more to do than could be done: by what each got for its weight."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from chaos.check.case import Case
+from chaos.check.waits import Wait
+from chaos.records import Operation, Outcome
+
+SLOT: Final = 10.0
+"""Seconds over which shares are compared."""
+_BACKLOG: Final = 1.0
+"""A tenant has a backlog in a slot if nine of ten runs that began in it had waited longer than this, in seconds: some
+are of handlers that hardly anybody wants, and never wait."""
+_ENOUGH: Final = 20
+"""Starts of a tenant in a slot, without which that says nothing."""
+_DEFAULT: Final = 1
+
+
+def fair_shares(case: Case, waits: Sequence[Wait]) -> list[float]:
+    """Jain's index of every slot in which several tenants had a backlog, and kept their weights."""
+    settled = _settled(case)
+    return [
+        _jain([settled[slot][tenant] / weight for tenant, weight in weighed])
+        for slot, tenants in _saturated(case, waits)
+        if len(weighed := list(_weighed(case, slot, tenants))) > 1
+    ]
+
+
+def _saturated(case: Case, waits: Sequence[Wait]) -> Iterator[tuple[int, list[str]]]:
+    """Slots, and who had a backlog in them; whoever may only have so many at once waits for its own."""
+    crowds = case.evidence.settings.get("crowds", {})
+    begun: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for at, late, tenant in waits:
+        if tenant not in crowds:
+            begun[int(at / SLOT)][tenant].append(late)
+    for slot, by_tenant in begun.items():
+        yield slot, [name for name, late in by_tenant.items() if len(late) >= _ENOUGH and _is_backlog(late)]
+
+
+def _is_backlog(late: list[float]) -> bool:
+    return sorted(late)[len(late) // 10] > _BACKLOG
+
+
+def _weighed(case: Case, slot: int, tenants: Sequence[str]) -> Iterator[tuple[str, int]]:
+    for tenant in tenants:
+        weight = _weight(_weighings(case, tenant), slot * SLOT, (slot + 1) * SLOT)
+        if weight is not None:
+            yield tenant, weight
+
+
+def _weighings(case: Case, tenant: str) -> list[Operation]:
+    return [each for each in case.evidence.operations if each.kind == "weighTenant" and each.tenant == tenant]
+
+
+def _weight(weighings: Sequence[Operation], start: float, end: float) -> int | None:
+    """What a tenant weighed all the time; None if that was changed, or nobody knows."""
+    weight: int | None = _DEFAULT
+    for each in weighings:
+        if each.invoked >= end or each.outcome is Outcome.FAIL:
+            continue
+        known = each.outcome is Outcome.OK and each.completed <= start
+        weight = (each.body or {})["weight"] if known else None
+    return weight
+
+
+def _settled(case: Case) -> dict[int, dict[str, int]]:
+    """Handlers that came to a good end, by slot and tenant."""
+    found: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for run in case.runs.values():
+        for end in run.ends:
+            if not end.failed:
+                found[int(end.at / SLOT)][end.tenant] += 1
+    return found
+
+
+def _jain(shares: Sequence[float]) -> float:
+    squares = sum(each**2 for each in shares)
+    return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0

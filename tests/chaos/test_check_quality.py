@@ -1,0 +1,212 @@
+"""How late, how quickly back, how fair: measured by the rules that the reports name."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos.check import Case
+from chaos.check.fairness import fair_shares
+from chaos.check.quality import measures
+from chaos.check.recovery import promised, too_slow
+from chaos.check.waits import first_starts
+from chaos.records import SIDE, Dump, Effect, Evidence, Fault, Operation, Outcome, Phase
+from chaos.synthetic.world import BEGIN, rfc3339
+
+LONG_AGO = "2026-01-01T00:00:00Z"
+WORKERS, SCHEDULERS, DATABASE = (
+    "worker kill to restart of its runs",
+    "scheduler kill to next fire",
+    "database accepting to first start",
+)
+
+
+class History:
+    """A few records; instants are seconds since the beginning."""
+
+    def __init__(self) -> None:
+        dump = Dump(taken=BEGIN + 1_000, jobs={"acme": []}, runs={"acme": []}, attempts={"acme": []})
+        self.evidence = Evidence(seed=1, operations=[], effects=[], faults=[], dump=dump)
+
+    def job(self, name: str, made: float, **body: Any) -> None:
+        body = {"name": name, **body}
+        answer = {"jobId": name, "tenant": "acme", "status": "pending", "scheduleType": "recurring", **body}
+        self.call("createJob", made, body=body, answer=answer)
+        self.evidence.dump.jobs["acme"].append({**answer, "createdAt": rfc3339(BEGIN + made), "nextRunAt": None})
+
+    def call(self, kind: str, at: float, **more: Any) -> None:
+        number, invoked = len(self.evidence.operations) + 1, BEGIN + at
+        common = {"client": 1, "tenant": "acme", "outcome": Outcome.OK, "completed": invoked + 0.01}
+        self.evidence.operations.append(Operation(number=number, kind=kind, invoked=invoked, **{**common, **more}))
+
+    def run(self, name: str, made: float, *starts: tuple[float, str, int], job: str | None = None, **more: Any) -> None:
+        """`starts`: when, by which worker, with which fence."""
+        scheduled = more.get("scheduled", made)
+        at = rfc3339(BEGIN + scheduled) if isinstance(scheduled, float | int) else scheduled
+        row = {"runId": name, "jobId": job, "scheduledAt": at, "dueAt": at, "createdAt": rfc3339(BEGIN + made)}
+        ended = {"status": "completed", "finishedAt": rfc3339(BEGIN + 900), "attempts": 1}
+        self.evidence.dump.runs["acme"].append({**row, **ended})
+        for when, worker, fence in starts:
+            self.effect(Phase.START, when, name, worker, fence, job, msgspec.convert(at, datetime).timestamp())
+
+    def effect(self, phase: Phase, at: float, run: str, worker: str, fence: int, job: str | None, due: float) -> None:
+        told = {"attempt": 1, "fence": fence, "worker": worker, "job": job, "scheduled_at": due, "nonce": str(fence)}
+        number = len(self.evidence.effects) + 1
+        self.evidence.effects.append(
+            Effect(seq=number, at=BEGIN + at, phase=phase, tenant="acme", run=run, payload="", **told)
+        )
+
+    def attempt(self, run: str, fence: int, status: str, ended: float, worker: str = "wrk_1") -> None:
+        row = {"runId": run, "jobId": None, "attempt": 1, "fence": fence, "status": status, "workerId": worker}
+        times = {"scheduledAt": rfc3339(BEGIN), "startedAt": rfc3339(BEGIN), "finishedAt": rfc3339(BEGIN + ended)}
+        self.evidence.dump.attempts["acme"].append({**row, **times})
+
+    def fault(self, kind: str, target: str, began: float, ended: float, *workers: str) -> None:
+        times = {"began": BEGIN + began, "ended": BEGIN + ended}
+        self.evidence.faults.append(Fault(kind=kind, target=target, workers=list(workers), **times))
+
+    def late(self) -> list[float]:
+        return [round(each.late, 3) for each in first_starts(Case(self.evidence))]
+
+    def recovery(self, name: str) -> dict[str, Any]:
+        return promised(Case(self.evidence))[name]
+
+
+@pytest.fixture
+def history() -> History:
+    return History()
+
+
+def test_a_job_of_long_ago_is_not_late_before_it_is_there(history: History):
+    history.job("job_1", 10, scheduleAt=LONG_AGO)
+    history.run("run_1", 10, (10.5, "w1", 1), job="job_1", scheduled=LONG_AGO)
+    assert history.late() == [0.5]
+
+
+def test_a_job_of_an_instant_to_come_is_late_from_that_instant_on(history: History):
+    history.job("job_1", 10, scheduleAt=rfc3339(BEGIN + 20))
+    history.run("run_1", 10, (20.25, "w1", 1), job="job_1", scheduled=20)
+    assert history.late() == [0.25]
+
+
+def test_a_back_fill_and_what_waits_for_other_runs_are_not_late(history: History):
+    history.job("job_1", 1, every="PT5S")
+    history.job("job_2", 1, key="top")
+    history.job("job_3", 1, key="below", dependsOn=["top"])
+    history.job("job_4", 1, every="PT5S", overlap="queue")
+    history.run("run_1", 100, (101, "w1", 1), job="job_1", scheduled=5)
+    history.evidence.dump.backfilled = {"job_1": ["run_1"]}
+    history.run("run_2", 100, (100.5, "w1", 2), job="job_2")
+    history.run("run_3", 100, (130, "w1", 3), job="job_3")
+    history.run("run_4", 105, (130, "w1", 4), job="job_4")
+    assert history.late() == [0.5]
+
+
+def test_what_its_owner_held_back_is_not_late(history: History):
+    history.job("job_1", 1, scheduleAt=rfc3339(BEGIN + 20))
+    history.call("pauseJob", 15, job="job_1")
+    history.call("resumeJob", 40, job="job_1")
+    history.run("run_1", 1, (40.5, "w1", 1), job="job_1", scheduled=20)
+    body = {"handler": "quick", "payload": 1, "queue": SIDE}
+    history.call("createRun", 50, body=body, answer={"runId": "run_2"})
+    history.run("run_2", 50, (70, "w1", 2))
+    assert history.late() == []
+
+
+def test_a_kill_counts_for_http_runs_too_whose_worker_only_the_fence_tells(history: History):
+    history.fault("kill", "worker-0", 10, 10, "w1")
+    history.run("run_1", 5, (6, "w1", 1))
+    history.attempt("run_1", 1, "completed", 7)
+    history.run("run_2", 5, (9, "", 1), (31, "", 5))
+    assert history.recovery(WORKERS) == {"cases": 1, "bound": 20.0, "worst": 21.0}
+
+
+def test_a_kill_does_not_count_for_what_was_over_before_it_or_was_called_back(history: History):
+    history.fault("kill", "worker-0", 10, 10, "w1")
+    history.run("run_1", 5, (6, "w1", 1), (40, "w2", 5))
+    history.attempt("run_1", 1, "snoozed", 7)
+    history.run("run_2", 5, (9, "w1", 1), (60, "w2", 6))
+    history.evidence.dump.decided = {"run_2": [{"deed": "replayed", "at": BEGIN + 59, "by": "hand"}]}
+    assert history.recovery(WORKERS) == {"cases": 0, "bound": 20.0}
+
+
+def test_a_kill_counts_from_the_restart_of_the_database_if_that_came_later(history: History):
+    history.fault("kill", "worker-0", 10, 10, "w1")
+    history.fault("postgresKill", "postgres", 12, 15)
+    history.run("run_1", 5, (9, "w1", 1), (33, "w2", 5))
+    assert history.recovery(WORKERS)["worst"] == 18.0
+
+
+def test_both_tables_measure_a_restart_by_the_same_rule(history: History):
+    history.fault("kill", "worker-0", 10, 10, "w1")
+    history.fault("postgresKill", "postgres", 12, 15)
+    history.run("run_1", 5, (9, "w1", 1), (33, "w2", 5))
+    found = measures(Case(history.evidence))["L2"]
+    assert found["by fault"]["kill worker"]["restart"] == found["promised"][WORKERS]["worst"]
+
+
+def test_a_schedulers_kill_is_felt_by_the_job_that_the_survivor_did_not_own(history: History):
+    history.fault("kill", "scheduler-0", 10, 10)
+    for name, made in (("job_1", 11.02), ("job_2", 23.5)):
+        history.job(name, 1, every="PT1S", overlap="allow")
+        history.run(f"of {name}", made, (made + 0.1, "w1", 1), job=name, scheduled=11)
+        history.run(f"next of {name}", 24, (24.1, "w1", 2), job=name, scheduled=24)
+    assert history.recovery(SCHEDULERS) == {"cases": 2, "bound": 10.0, "worst": 12.5}
+
+
+def test_a_job_that_was_behind_before_the_kill_waits_for_its_next_fire_whatever_it_is_for(history: History):
+    history.fault("kill", "scheduler-0", 30, 30)
+    history.job("job_1", 1, every="PT1S", overlap="allow")
+    for instant in range(10, 40):  # twenty seconds late, before and afterwards
+        made = instant + 20.5
+        history.run(f"of {instant}", made, (made + 0.1, "w1", 1), job="job_1", scheduled=instant)
+    assert history.recovery(SCHEDULERS) == {"cases": 1, "bound": 10.0, "worst": 0.5}
+
+
+def test_an_instant_that_was_missed_after_a_schedulers_kill_was_not_fired_in_time(history: History):
+    history.fault("kill", "scheduler-0", 10, 10)
+    history.job("job_1", 1, every="PT20S", overlap="allow")
+    history.run("run_1", 60, (60.1, "w1", 1), job="job_1", scheduled=60)
+    passed_over = {"job": "job_1", "from": rfc3339(BEGIN + 20), "through": rfc3339(BEGIN + 40)}
+    history.evidence.dump.missed = {"acme": [passed_over]}
+    assert history.recovery(SCHEDULERS)["worst"] == 40.0
+
+
+def test_a_start_of_what_was_claimed_before_the_crash_does_not_show_that_the_database_is_back(history: History):
+    history.fault("postgresKill", "postgres", 10, 12)
+    history.run("claimed before", 9, (12.1, "w1", 1))
+    history.run("handed in since", 13, (18.5, "w1", 2))
+    history.run("due since", 3, (19, "w1", 3), scheduled=12.5)
+    assert history.recovery(DATABASE) == {"cases": 1, "bound": 5.0, "worst": 6.5}
+
+
+def test_a_recovery_is_too_slow_beyond_its_bound_only():
+    found = {"a": {"cases": 1, "worst": 5.0, "bound": 5.0}, "b": {"cases": 0, "bound": 5.0}}
+    assert not too_slow(found)
+    assert too_slow(found | {"c": {"cases": 2, "worst": 5.01, "bound": 5.0}}) == ["c: 5.01 s, and 5 s is promised"]
+
+
+@pytest.mark.parametrize(("weight", "index"), [(1, 0.8), (3, 1.0)])
+def test_shares_are_compared_by_weight_where_several_have_a_backlog(history: History, weight: int, index: float):
+    history.call("weighTenant", 0, body={"weight": weight})
+    begin = 20 - BEGIN % 10
+    for number in range(120):  # three for one, all of them late
+        tenant = "acme" if number % 4 else "globex"
+        for phase in (Phase.START, Phase.END):
+            at = begin + number / 20
+            history.effect(phase, at, f"run_{number}", "w1", number, None, BEGIN + at - 2)
+            history.evidence.effects[-1].tenant = tenant
+    case = Case(history.evidence)
+    assert [round(each, 3) for each in fair_shares(case, first_starts(case))] == [index]
+
+
+def test_without_a_backlog_nobody_is_short_of_anything(history: History):
+    begin = 20 - BEGIN % 10
+    for number in range(120):
+        at = begin + number / 20
+        for phase in (Phase.START, Phase.END):
+            history.effect(phase, at, f"run_{number}", "w1", number, None, BEGIN + at - (number % 3))
+            history.evidence.effects[-1].tenant = "acme" if number % 4 else "globex"
+    case = Case(history.evidence)
+    assert fair_shares(case, first_starts(case)) == []
