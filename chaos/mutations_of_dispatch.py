@@ -123,8 +123,8 @@ _RETRIES_IGNORED = Mutant(
 )
 _HAND_BACK_KEEPS_FENCE = Mutant(
     "hand-back-keeps-fence",
-    "a run that is handed back, snoozed or tried again keeps the fence that it had: the claim that it came from covers it"
-    " still, and whoever takes that claim from a dead worker takes the run from whoever has it by then",
+    "a run that is handed back, snoozed or tried again keeps the fence that it had: the claim that it came from covers"
+    " it still, and whoever takes that claim from a dead worker takes the run from whoever has it by then",
     (
         Edit(
             "store/sql/dispatch.sql",
