@@ -8,6 +8,7 @@ from chaos.mutations_of_commands import OF_COMMANDS
 from chaos.mutations_of_dispatch import OF_DISPATCH
 from chaos.mutations_of_faces import OF_FACES
 from chaos.mutations_of_stopping import OF_STOPPING
+from chaos.mutations_of_time import OF_TIME
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
 
@@ -279,6 +280,7 @@ MUTANTS: Final = (
     _LEDGER_LIES,
     _LATE_FORGOTTEN,
     _FIRING_UNCOMPARED,
+    *OF_TIME,
     *OF_DISPATCH,
     *OF_ADMISSION,
     *OF_STOPPING,

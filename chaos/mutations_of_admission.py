@@ -7,6 +7,8 @@ from chaos.mutant import Edit, Mutant, burst
 _ADMISSION: Final = "store/migrations/0015_admission.sql"
 _LINES: Final = "store/migrations/0023_lines.sql"
 """Where `hand_over` was last written."""
+_SEATS: Final = "store/migrations/0032_seats_looked_up.sql"
+"""Where `take_seats`, `lock_ties` and `vacate` were."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "kill", "worker-1"))]
 _SECONDS: Final = 25.0
 
@@ -28,11 +30,9 @@ _LINES_UNLOCKED = Mutant(
     "nobody locks a line before it looks who stands there: who comes and who leaves miss each other",
     (
         Edit(
-            _ADMISSION,
-            "    RETURN ARRAY(SELECT id FROM slot WHERE id IN (SELECT slot FROM seat WHERE run = ANY (ids))"
-            " ORDER BY id FOR UPDATE);\n",
-            "    RETURN ARRAY(SELECT id FROM slot WHERE id IN (SELECT slot FROM seat WHERE run = ANY (ids))"
-            " ORDER BY id);\n",
+            _SEATS,
+            "(SELECT slot FROM seat WHERE run = ANY (ids))) ORDER BY id FOR UPDATE);\n",
+            "(SELECT slot FROM seat WHERE run = ANY (ids))) ORDER BY id);\n",
         ),
         Edit(
             _ADMISSION,
@@ -46,7 +46,7 @@ _LINES_UNLOCKED = Mutant(
 _NOBODY_CALLED = Mutant(
     "nobody-called",
     "whoever leaves a line does not call the next",
-    (Edit(_ADMISSION, "    RETURN hand_over(slots);\nEND $$;\n", "    RETURN '{}';\nEND $$;\n"),),
+    (Edit(_SEATS, "    RETURN hand_over(slots);\nEND $$;\n", "    RETURN '{}';\nEND $$;\n"),),
     _KILLS,
     _SECONDS,
 )
@@ -68,7 +68,13 @@ _ORDER_IGNORED = Mutant(
 _PLACE_GIVEN_UP = Mutant(
     "place-given-up",
     "a run that waits for its retry leaves its place also where there is only one",
-    (Edit(_ADMISSION, "(staying.paused OR slot.capacity = 1)", "staying.paused"),),
+    (
+        Edit(
+            _SEATS,
+            "(staying.paused OR (SELECT slot.capacity FROM slot WHERE slot.id = mine.slot) = 1)",
+            "staying.paused",
+        ),
+    ),
     _KILLS,
     _SECONDS,
 )
@@ -77,7 +83,7 @@ _QUEUE_OF_TWO = Mutant(
     "instants of a job that queues go two at a time",
     (
         Edit(
-            _ADMISSION,
+            _SEATS,
             "CASE WHEN job.overlap > 0 AND run.origin = 0 THEN 1 END",
             "CASE WHEN job.overlap > 0 THEN 2 END",
         ),

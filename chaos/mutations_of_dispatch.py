@@ -5,6 +5,7 @@ from typing import Final
 from chaos.chores import Odd
 from chaos.mutant import CUT_OFF, Edit, Mutant, burst
 
+_WAITING: Final = "store/migrations/0028_short_sleeps.sql"
 _GUARDIAN_OFF = Mutant(
     "guardian-off",
     "the guard of a process of its own does not look at the lease",
@@ -87,6 +88,14 @@ _PAUSE_IGNORED = Mutant(
             Edit(file, "     WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n", "")
             for file in ("store/sql/dispatch.sql", "store/sql/gateway.sql")
         ),
+        # Where `claim_when_ready` was last written: in its look and in its deed.
+        Edit(
+            _WAITING,
+            "\n                       WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n"
+            "                         AND EXISTS",
+            "\n                       WHERE EXISTS",
+        ),
+        Edit(_WAITING, "\n     WHERE wanted.lane <> ALL (ARRAY(SELECT lane FROM paused_lane))\n", "\n"),
         Edit("worker/claimer.py", "        self._paused = lanes\n", "        self._paused = frozenset()\n"),
         Edit("worker/claimer.py", "        if lanes - self._paused:\n", "        if lanes - lanes:\n"),
     ),

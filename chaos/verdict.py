@@ -24,8 +24,9 @@ class Told(msgspec.Struct, kw_only=True, omit_defaults=True):
     events: list[str] = []
 
     def title(self) -> str:
-        about = " ".join(name for name in (self.finding.run, self.finding.job) if name)
-        return f"{self.finding.check} {self.finding.rule}: {about} {self.finding.message}"
+        finding = self.finding
+        about = " ".join(name for name in (finding.run, finding.job, finding.message) if name)
+        return f"{finding.check} {finding.rule}: {about}"
 
 
 class Verdict(msgspec.Struct, kw_only=True):

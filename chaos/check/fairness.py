@@ -20,11 +20,12 @@ _DEFAULT: Final = 1
 
 def fair_shares(case: Case, waits: Sequence[Wait]) -> list[float]:
     """Jain's index of every slot in which several tenants had a backlog, and kept their weights."""
-    settled = _settled(case)
+    saturated = {slot: dict(_weighed(case, slot, tenants)) for slot, tenants in _saturated(case, waits)}
+    compared = {slot: weights for slot, weights in saturated.items() if len(weights) > 1}
+    settled = _settled(case) if compared else {}
     return [
-        _jain([settled[slot][tenant] / weight for tenant, weight in weighed])
-        for slot, tenants in _saturated(case, waits)
-        if len(weighed := list(_weighed(case, slot, tenants))) > 1
+        _jain([settled[slot][tenant] / weight for tenant, weight in weights.items()])
+        for slot, weights in compared.items()
     ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.records import Effect, Fault
 
 _STILL = frozenset({"stop", "stopSupervisor"})
 _AWAY = frozenset({"partition", "stall"})
@@ -13,12 +14,13 @@ _AWAY = frozenset({"partition", "stall"})
 def outlived(case: Case, run: Run) -> Iterator[Finding]:
     """The lease was renewed before the stop for the last time. When it has ended, others may begin the same."""
     for start in run.starts:
-        kinds = _STILL if start.isolated else _AWAY if _stops(case, run) else frozenset()
-        if not kinds:
+        # Most runs are over before anything happens to their worker: that is looked at first.
+        struck = [each for each in case.faults.upon(case.worker_of(start)) if each.began >= start.at]
+        if not struck:
             continue
         last = max((each.at for each in (*run.beats, *run.ends) if each.nonce == start.nonce), default=start.at)
-        for fault in case.faults.upon(case.worker_of(start)):
-            if fault.kind not in kinds or not fault.target.startswith("worker") or not start.at <= fault.began <= last:
+        for fault in struck:
+            if fault.began > last or not fault.target.startswith("worker") or not _ends_with(case, run, start, fault):
                 continue
             over = [each.at for each in run.starts if each.fence > start.fence and each.at > fault.began]
             if fault.ended - fault.began > case.bounds.lease:
@@ -30,15 +32,20 @@ def outlived(case: Case, run: Run) -> Iterator[Finding]:
 
 def stopped_in_time(case: Case, run: Run) -> int:
     """Attempts that were to stop when their worker was cut off, and did not come to their end."""
-    if not run.starts or run.starts[0].isolated or not _stops(case, run):
-        return 0
     over = {end.nonce for end in run.ends}
+    cut_short = [start for start in run.starts if start.nonce not in over]
+    if not cut_short or run.starts[0].isolated or not _stops(case, run):
+        return 0
     return sum(
         fault.kind in _AWAY and start.at <= fault.began and fault.ended - fault.began > case.bounds.lease
-        for start in run.starts
-        if start.nonce not in over
+        for start in cut_short
         for fault in case.faults.upon(case.worker_of(start))
     )
+
+
+def _ends_with(case: Case, run: Run, start: Effect, fault: Fault) -> bool:
+    """Whether an attempt must not go on when its worker has lost its lease by this."""
+    return fault.kind in (_STILL if start.isolated else _AWAY) and (start.isolated or _stops(case, run))
 
 
 def _stops(case: Case, run: Run) -> bool:

@@ -118,13 +118,13 @@ def _fires(job: Job) -> list[tuple[float, float]]:
 
 def _database_restarts(case: Case) -> Iterator[float]:
     """From the database accepting to the first start of what nobody can have claimed before it crashed."""
-    starts = sorted((run.starts[0].at, run.id) for run in case.runs.values() if run.starts)
-    for fault in case.faults.all:
-        if fault.kind in _RESTARTS:
-            following = map(starts.__getitem__, range(bisect_left(starts, (fault.ended, "")), len(starts)))
-            first = next((at for at, name in following if _is_born_after(case.runs[name], fault.ended)), None)
-            if first is not None:
-                yield first - fault.ended
+    crashes = [fault for fault in case.faults.all if fault.kind in _RESTARTS]
+    starts = sorted((run.starts[0].at, run.id) for run in case.runs.values() if run.starts) if crashes else []
+    for fault in crashes:
+        following = map(starts.__getitem__, range(bisect_left(starts, (fault.ended, "")), len(starts)))
+        first = next((at for at, name in following if _is_born_after(case.runs[name], fault.ended)), None)
+        if first is not None:
+            yield first - fault.ended
 
 
 def _is_born_after(run: Run, at: float) -> bool:

@@ -23,6 +23,7 @@ ELSEWHERE: Final = frozenset(
         "rolled back by its caller",
         "cut when its caller committed",
         "tenants weighed anew",
+        "quarantines",
         "keys used",
         "revoked keys refused",
         "replaced keys refused",

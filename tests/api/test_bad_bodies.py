@@ -1,5 +1,7 @@
 """Bodies that are not what they should be, before any field is looked at."""
 
+import json
+
 import pytest
 
 from api.calling import Caller, rows
@@ -111,6 +113,36 @@ async def test_so_is_one_that_stands_twice_in_an_object_within(api: Caller, worl
                 assert (await api(method, address, raw=b'{"name":"x",%b}' % within)).field == place
     assert await rows(world) == before
     assert (await api.get(f"/v1/jobs/{job}")).json["version"] == 1
+
+
+async def test_so_is_one_that_stands_twice_in_an_item_of_a_batch(api: Caller, world: World, subtests: pytest.Subtests):
+    before, good = await rows(world), b'{"name":"y","handler":"f","payload":{"handler":1,"handler":2}}'
+    for within, place in (
+        (b'"handler":"f","handler":"g"', "handler"),
+        (b'"handler":"f","h\\u0061ndler":"g"', "handler"),
+        (b'"handler":"f","queue":"a","queue":"a"', "queue"),
+        (b'"handler":"f","payload":{"a":1},"payload":{"a":1}', "payload"),
+        (b'"handler":{"type":"http","url":"http://a.example","url":"http://b.example"}', "handler.url"),
+    ):
+        for what in ("jobs", "runs"):
+            with subtests.test(f"{what} {place}"):
+                name = b'"name":"x",' if what == "jobs" else b""
+                other = good if what == "jobs" else good.replace(b'"name":"y",', b"")
+                raw = b'{"%b":[%b,{%b%b}]}' % (what.encode(), other, name, within)
+                assert (await api("POST", f"/v1/{what}:batch", raw=raw)).field == f"{what}[1].{place}"
+    assert await rows(world) == before
+    large = b'{"handler":"f","payload":"%b"}' % (b"x" * 200_000)
+    raw = b'{"runs":[%b,{"handler":"f","handler":"g"}]}' % b",".join([large] * 6)
+    assert (await api("POST", "/v1/runs:batch", raw=raw)).field == "runs[6].handler"
+    assert (await api("POST", "/v1/jobs:batch", raw=b'{"jobs":[%b,%b]}' % (good, good))).status == 201
+
+
+async def test_more_than_a_thousand_names_in_one_object_are_refused_but_in_a_payload(api: Caller):
+    many = json.dumps({f"x{number}": "1" for number in range(1_001)})
+    raw = b'{"name":"x","handler":{"type":"http","url":"http://a.example","headers":%b}}' % many.encode()
+    answer = await api("POST", "/v1/jobs", raw=raw)
+    assert answer.field
+    assert (await api.create(payload=json.loads(many)))["jobId"]
 
 
 async def test_a_name_twice_inside_a_payload_is_the_handlers_business(api: Caller):

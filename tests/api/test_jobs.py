@@ -195,6 +195,20 @@ async def test_a_cancelled_job_can_be_neither_changed_nor_run(api: Caller, subte
             assert answer.json["hint"]
 
 
+async def test_an_operator_lists_the_jobs_of_any_tenant_and_anybody_else_its_own(
+    guarded: Caller, stranger: Caller, world: World
+):
+    theirs = Caller(guarded.app, stranger.key)
+    job, _ = (await theirs.create(name="theirs"))["jobId"], await guarded.create(name="mine")
+    (found,) = (await guarded.get("/v1/jobs?tenant=rival")).json["items"]
+    assert (found["jobId"], found["tenant"]) == (job, "rival")
+    for name, caller in (("acme", guarded), ("rival", theirs)):
+        assert [each["tenant"] for each in (await caller.get(f"/v1/jobs?tenant={name}")).json["items"]] == [name]
+    assert [each["name"] for each in (await guarded.get("/v1/jobs")).json["items"]] == ["mine"]
+    assert (await theirs.get("/v1/jobs?tenant=acme")).status == 404
+    assert (await guarded.get("/v1/jobs?tenant=nobody")).status == 404
+
+
 async def test_jobs_are_listed_page_by_page_newest_first(api: Caller):
     made = [(await api.create(name=f"job {number}"))["jobId"] for number in range(5)]
     seen, address = [], "/v1/jobs?limit=2"

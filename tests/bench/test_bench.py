@@ -9,10 +9,14 @@ import pytest
 
 from foliot.bench.bed import Bed, server
 from foliot.bench.latency import measure_latency
+from foliot.bench.limits import OUT_OF_TURN
 from foliot.bench.measure import compare
+from foliot.bench.produce import limited_spec
 from foliot.bench.pulse import Beat, Look, Pulse
 from foliot.bench.report import is_noisy, page, publish
 from foliot.bench.tune import SETTINGS, finalists
+from foliot.store.submission import NewRun
+from world import World
 
 
 @pytest.mark.timeout(300)
@@ -126,3 +130,20 @@ def test_a_report_warns_of_a_ratio_that_says_little(tmp_path):
     assert "1.50 s" in text
     assert "The floor was tuned" in text
     assert json.loads((tmp_path / "bench.json").read_text())["results"] == results
+
+
+async def test_of_a_key_a_run_that_did_not_wait_for_its_turn_is_seen_in_history(world: World):
+    spec = await world.specs.intern(world.tenant, limited_spec(1, 2))
+    keys = [0, 1, 0, 1, 0]
+    accepted = await world.submitter.submit([NewRun(spec, b"{}", limit_key=key) for key in keys])
+    runs, hand = list(accepted.ids), await world.worker()
+    while taken := await hand.claim():
+        assert await hand.settle(taken) == len(taken)
+
+    async def out_of_turn() -> int:
+        return await world.value(OUT_OF_TURN, runs, keys)
+
+    await world.sql("UPDATE foliot.history SET started_at = finished_at WHERE run = ANY ($1)", runs)
+    assert await out_of_turn() == 0
+    await world.sql("UPDATE foliot.history SET started_at = started_at - interval '1 hour' WHERE run = $1", runs[-1])
+    assert await out_of_turn() == 1

@@ -12,6 +12,7 @@ import chaos
 from chaos.check.titles import TITLES
 from chaos.oracle import seconds
 from chaos.records import Fault, Outcome, Phase
+from chaos.speed import generate
 from chaos.synthetic import clean, planted
 from chaos.synthetic.world import rfc3339
 from chaos.verdict import check
@@ -165,6 +166,14 @@ def test_a_page_names_the_targets_that_were_missed_and_what_was_not_judged():
     verdict = check(clean(1))
     assert verdict.missed
     assert f"the instants of 0 of {verdict.jobs} jobs could not be judged" in verdict.to_markdown()
+
+
+def test_the_history_that_the_checker_is_timed_on_is_clean_and_has_something_of_everything():
+    verdict = check(generate(30_000))
+    assert verdict.violations == 0, verdict.to_markdown()
+    assert verdict.effects > 30_000
+    paths = ("retries", "waited for one of its key", "joins", "cancelled while waiting", "revoked keys refused")
+    assert not [path for path in (*paths, "audit entries in their chains") if not verdict.rare[path]]
 
 
 def test_less_is_judged_when_the_system_did_not_come_to_rest():

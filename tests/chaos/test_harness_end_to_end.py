@@ -22,11 +22,12 @@ BURSTS = [
             (4.0, Strike("reset", "scheduler-1")),
             (5.0, Strike("kill", "worker-0")),
             (5.0, Strike("cutAfterCommit", "api-0")),
-            (6.0, Strike("stop", "worker-1")),
             (7.0, Strike("cutBeforeCommit", "worker-2")),
             (8.0, Strike("delay", "api-1")),
             (8.0, Strike("clockJump", "scheduler-0")),
             (9.0, Strike("partition", "worker-2")),
+            # Not before the database is back: who has nothing in hand when it stands still comes too late with nothing.
+            (14.0, Strike("stop", "worker-1")),
         ],
     ),
     Burst(
@@ -43,8 +44,8 @@ BURSTS = [
     Burst(4.0, [(0.0, Strike("rollingRestart", "all"))]),
 ]
 SURE = {strike.kind for burst in BURSTS[:2] for _, strike in burst.strikes}
-"""All but three kinds. The last burst falls to a machine so slow that the others take all the time there is; for a full
-disk and a stopped supervisor there is no time."""
+"""All but four kinds. The last burst falls to a machine so slow that the others take all the time there is; for a full
+disk, a stopped supervisor and a run that kills its workers there is no time."""
 SLOWEST = 5.0
 """Seconds that a handler takes: long enough that every worker holds something when it is killed."""
 WITHIN = {
@@ -81,8 +82,7 @@ ALWAYS = (
 def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     evidence_folder, said = tmp_path / "evidence", []
     evidence_folder.mkdir()
-    # With a ledger that refuses zombies, as a careful application would; in the long runs it only observes.
-    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST, guard=True)
+    options = Options(seed=3, seconds=90, folder=evidence_folder, rate=200, bursts=BURSTS, slowest=SLOWEST)
     done = asyncio.run(run(options, said.append))
     evidence = load(evidence_folder)
 
@@ -97,7 +97,6 @@ def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     assert verdict.measures["L1"]["quiet"].get("max", 0.0) < evidence.settings["seconds"]
     assert set(verdict.idle) <= {"S13", "S31"}
     assert verdict.rare["lease take-overs"]
-    assert [effect for effect in evidence.effects if effect.phase is Phase.REJECTED]
     assert not [path for path in ALWAYS if not verdict.rare[path]]
     assert all(count for path, count in verdict.rare.items() if path.startswith("commands"))
     report.write(tmp_path / "report", report.make(evidence, done, verdict, "make test"), evidence, verdict)

@@ -3,6 +3,7 @@
 import asyncio
 import py_compile
 import random
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,12 +14,15 @@ from chaos import mutants
 from chaos.deeds import Deeds
 from chaos.mutants import Campaign, Trial, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
+from chaos.mutations_of_time import ONLY_SIMULATED
 from chaos.records import REFUSED
 from chaos.round import STARTED, UNEXPECTED, Round, crashes
 from chaos.topology import NODES, Topology
 
+_FUNCTION = re.compile(r"^CREATE (?:OR REPLACE )?FUNCTION (\w+)", re.MULTILINE)
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, *ONLY_SIMULATED], ids=lambda each: each.name)
 def test_every_mutation_applies_exactly_once_and_compiles(mutant: Mutant, tmp_path: Path):
     source = build(mutant, tmp_path)
     changed = {
@@ -31,6 +35,21 @@ def test_every_mutation_applies_exactly_once_and_compiles(mutant: Mutant, tmp_pa
     for file in changed:
         if file.endswith(".py"):
             py_compile.compile(str(source / "foliot" / file), cfile=str(tmp_path / "compiled"), doraise=True)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)
+def test_no_mutation_is_of_a_function_that_a_later_migration_writes_anew(mutant: Mutant):
+    """It would fit the text, and change nothing that runs."""
+    folder = PRODUCT / "store" / "migrations"
+    written = {path: _FUNCTION.findall(path.read_text()) for path in sorted(folder.glob("*.sql"))}
+    for edit in mutant.edits:
+        file = PRODUCT / edit.file
+        if file not in written:
+            continue
+        before = file.read_text().partition(edit.before)[0]
+        within = (_FUNCTION.findall(before + edit.before[: edit.before.find("\n") + 1]) or [""])[-1]
+        later = [path.name for path, names in written.items() if path > file and within in names]
+        assert not later, f"{within} of {file.name} was written anew in {later}"
 
 
 @pytest.mark.parametrize("before", ["no line of the source reads like this", "import"])

@@ -17,6 +17,7 @@ import pytest
 
 from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
+from chaos.mutations_of_time import ONLY_SIMULATED
 from chaos.simulation.__main__ import wanted
 from chaos.simulation.campaign import Report
 from chaos.simulation.mode import Mode, mode_of
@@ -85,7 +86,7 @@ WITH_LINES = {
 }
 WITH_CHORES = {"discard-forgets", "pause-ignored", "snooze-spends", "join-by-batch", "failure-ignored"}
 """Those that only seeds with lines, or with chores, can find out: the others need not be tried."""
-PLAYED = [mutant for mutant in MUTANTS if mutant.name not in LEFT_OUT]
+PLAYED = [mutant for mutant in (*MUTANTS, *ONLY_SIMULATED) if mutant.name not in LEFT_OUT]
 
 Simulate = Callable[..., subprocess.CompletedProcess[str]]
 Begin = Callable[..., "subprocess.Popen[str]"]

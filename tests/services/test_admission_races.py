@@ -5,19 +5,21 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from burying import bury
+from burying import DEAD, bury
+from foliot.domain.limits import Concurrency
 from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.tenants import Tenants
 from foliot.store import fleet, letters
 from foliot.store.admission import enter
 from foliot.store.database import Connection
 from foliot.store.jobs import draw_ids
+from foliot.store.stopping import stop
 from foliot.store.submission import NewRun, plan
 from services.racing import control, done_or_waiting
 from services.test_admission import left_behind, promote
 from world import NOOP, World
 
-LIMIT = 5
+LIMIT = 6
 FRAGILE = Spec(handler=FunctionHandler("fragile"), delivery="atMostOnce", max_retries=0)
 IDLE = Spec(handler=FunctionHandler("idle"))
 
@@ -43,6 +45,7 @@ class Scene:
         )  # fmt: skip
         for job in (self.ended, self.stopped):
             await world.submit(1, IDLE, job=job)
+        (self.unwanted,) = await world.submit(1, IDLE)
         await world.submit(3)
         assert await self.held() == LIMIT
 
@@ -68,6 +71,10 @@ class Scene:
     async def cancel(self, line: Connection) -> None:
         await control(self.world, await line.connection()).cancel(self.world.tenant, self.ended)
 
+    async def stop(self, line: Connection) -> None:
+        """One run, not a job of which they all are."""
+        await stop(await line.connection(), [self.unwanted], "not wanted")
+
     async def pause(self, line: Connection) -> None:
         await control(self.world, await line.connection()).pause(self.world.tenant, self.stopped)
 
@@ -86,7 +93,8 @@ class Scene:
 
 
 DEEDS: dict[str, Callable[[Scene, Connection], Awaitable[None]]] = {
-    deed.__name__: deed for deed in (Scene.admit, Scene.settle, Scene.cancel, Scene.reap, Scene.replay, Scene.pause)
+    deed.__name__: deed
+    for deed in (Scene.admit, Scene.settle, Scene.cancel, Scene.stop, Scene.reap, Scene.replay, Scene.pause)
 }
 
 
@@ -112,6 +120,91 @@ async def test_of_two_deeds_at_once_none_loses_a_wake_up(world: World, first: st
             await promote(world)
             assert await scene.held() == LIMIT  # as many as wait, and more, so no seat stays empty
             await scene.play_to_the_end()
+
+
+ONE = Spec(handler=FunctionHandler("noop"), concurrency=Concurrency(1), max_retries=0)
+
+
+class Line:
+    """A key of which one may go, and is in a worker's hands; two that wait behind it; and every deed to come."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def set(self, lost: bool) -> None:
+        self.hand = await self.world.worker()
+        spec = await self.world.specs.intern(self.world.tenant, ONE)
+        self.new = NewRun(spec, b"{}", limit_key=7)
+        (self.letter,) = (await self.world.submitter.submit([self.new])).ids
+        assert await self.hand.conclude(await self.hand.claim(), DEAD) == 1
+        self.ids = list((await self.world.submitter.submit([self.new] * 3)).ids)
+        (self.going,) = await self.hand.claim()
+        if lost:
+            await self.hand.note_started([self.going])
+            await self.hand.die()
+
+    async def admit(self, line: Connection) -> None:
+        connection = await line.connection()
+        (run,) = await draw_ids(connection, 1)
+        await plan(connection, [self.new], [run])
+        await enter(connection, [run])
+
+    async def settle(self, line: Connection) -> None:
+        assert await self.hand.on(line).settle([self.going]) in (0, 1)
+
+    async def stop(self, line: Connection) -> None:
+        await stop(await line.connection(), [self.ids[1]], "not wanted")
+
+    async def reap(self, line: Connection) -> None:
+        await fleet.reap(line)
+
+    async def replay(self, line: Connection) -> None:
+        await letters.replay(await line.connection(), self.world.tenant, {self.letter: 1}, "by hand")
+
+    async def play_to_the_end(self) -> list[int]:
+        """One by one; who came in which order."""
+        came: list[int] = []
+        hand = await self.world.worker()
+        await self.hand.settle([self.going])
+        while await self.world.count("run"):
+            await promote(self.world)
+            taken = await hand.claim()
+            assert len(taken) == 1
+            assert await hand.settle(taken) == 1
+            came.append(taken[0].id)
+        assert await self.world.count("seat") == await self.world.count("ready") == 0
+        return came
+
+
+AT_A_LINE: dict[str, Callable[[Line, Connection], Awaitable[None]]] = {
+    deed.__name__: deed for deed in (Line.admit, Line.settle, Line.stop, Line.reap, Line.replay)
+}
+
+
+@pytest.mark.parametrize("first", AT_A_LINE)
+async def test_of_two_deeds_at_a_line_for_one_neither_lets_two_go_nor_changes_the_order(
+    world: World, first: str, subtests: pytest.Subtests
+):
+    for second, deed in AT_A_LINE.items():
+        with subtests.test(second):
+            scene = Line(world)
+            await scene.set(lost="reap" in (first, second))
+
+            async def later(deed: Callable[..., Awaitable[None]] = deed, scene: Line = scene) -> None:
+                async with world.unfinished() as line:
+                    await deed(scene, line)
+
+            async with world.unfinished() as line:
+                await AT_A_LINE[first](scene, line)
+                rival = asyncio.create_task(later())
+                await done_or_waiting(world, rival)
+            await rival
+            assert await world.value("SELECT count(*) FROM seat WHERE state = 2") <= 1
+            assert await left_behind(world) == 0
+            came = [run for run in await scene.play_to_the_end() if run in scene.ids]
+            assert came == sorted(came)
+            if "replay" not in (first, second):
+                assert await world.value("DELETE FROM dead_letter WHERE id > 0 RETURNING 1") == 1
 
 
 async def test_a_seat_that_is_freed_while_another_run_comes_in_is_not_forgotten(world: World):

@@ -1,6 +1,8 @@
 """Every gate holds a run or a job once, and says so first, with its numbers."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,6 +12,7 @@ from burying import bury
 from calendaring import job_on_calendar, put_calendar
 from clocked import Time
 from foliot.domain.errors import NotFound
+from foliot.domain.gates import Code
 from foliot.domain.ids import decode, encode
 from foliot.domain.limits import Concurrency
 from foliot.domain.outcome import Ending, Outcome
@@ -253,7 +256,8 @@ async def test_places_and_turn_hold_what_workers_have_no_room_for(world: World):
     await fleet.beat(worker.line, 9, [lane], Load({lane: 1}, {lane: 4.0}))
     await world.sql("UPDATE worker SET seen_at = clock_timestamp() + interval '1 hour' WHERE id = 9")
     found = await why(world, runs[3])
-    assert (held(found).gate, held(found).numbers) == ("turn", {"ahead": 3, "ratePerSecond": 4.0})
+    rank = await world.value("SELECT rank FROM ready WHERE run = $1", runs[3])
+    assert (held(found).gate, held(found).numbers) == ("turn", {"rank": rank, "ahead": 3, "ratePerSecond": 4.0})
     assert (found.estimate_from, found.estimated_start - found.at) == ("rate", timedelta(seconds=1))
     await fleet.beat(worker.line, 9, [lane], Load({lane: 2}, {lane: 4.0}))
     found = await why(world, runs[3])
@@ -389,6 +393,12 @@ async def test_a_job_whose_runs_would_have_no_worker_says_so_before_they_are_mad
     await staff(world)
     await world.fleet.pause("default")
     assert held(await why_not(world, job)).gate == "queue"
+
+
+def test_every_gate_is_the_blocking_one_in_a_test_of_this_page():
+    """But jitter, which is no obstacle: it says when a run starts, and is passed by whoever waits so long."""
+    blocking = re.findall(r'(?:found|\))\.gate\b.*== \(?"(\w+)"', Path(__file__).read_text(encoding="utf-8"))
+    assert {code.value for code in Code} - set(blocking) == {"jitter"}
 
 
 async def test_another_tenants_are_not_explained(world: World):

@@ -15,8 +15,10 @@ from foliot.domain.graph import NOTHING_YET, Edge, Past, Verdict, When, verdict
 from foliot.domain.ids import encode
 from foliot.domain.outcome import Outcome
 from foliot.domain.states import State
+from foliot.kit.signals import READY
 from foliot.services.reap import Reaper
 from foliot.services.sweep import Sweeper
+from foliot.services.tenants import Tenants
 from foliot.store.dispatch import Claimed
 from foliot.wire.jobs import JobBatch, drafts_of
 from world import World
@@ -192,6 +194,16 @@ async def test_whatever_ends_how_and_when_the_graph_goes_as_the_rule_says(world:
     assert await sweeper.run_once() == 0
     await sweeper.close()
     await walk.finish()
+
+
+async def test_whoever_moves_up_when_a_graph_is_cancelled_is_heard_of(world: World):
+    await Tenants(world.database).set_limit("acme", 1)
+    top, _ = await fired(world, {"key": "a", "every": "PT1H"}, {"key": "b", "dependsOn": ["a"]})
+    (next_,) = await world.submit(1)
+    world.hints.clear()
+    await world.graphs.cancel(world.tenant, top)
+    assert READY in world.hints
+    assert [run.id for run in await (await world.worker()).claim()] == [next_]
 
 
 @pytest.mark.parametrize("paused", [False, True])

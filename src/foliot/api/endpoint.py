@@ -16,7 +16,7 @@ from foliot.api.doing import REQUEST_ID, deed_of, header, request_id
 from foliot.api.door import Door
 from foliot.api.operation import Call, Operation, Reply, Services, Tenant
 from foliot.api.paging import is_paged, list_of
-from foliot.api.reading import read_body, read_query, read_text
+from foliot.api.reading import read_body, read_query, read_text, refuse_repeats_within
 from foliot.domain.access import Scope, check_may
 from foliot.domain.condition import UNCONDITIONAL, Condition, condition_of, is_known, tag_of
 from foliot.domain.errors import FoliotError, Forbidden, InvalidField, TooLarge, Unauthorised, Unavailable
@@ -218,7 +218,11 @@ def _body(request: Request, raw: bytes, decoder: "msgspec.json.Decoder[Any]", op
             return made_from(read_text(raw))
     if not raw and operation.body_is_optional:
         return None
-    return read_body(raw, decoder, deeply=not operation.is_many)
+    body = read_body(raw, decoder, deeply=not operation.is_many)
+    if operation.costs is not None:
+        (name,) = body.__struct_fields__
+        refuse_repeats_within(raw, name, getattr(body, name))
+    return body
 
 
 def _condition(request: Request, operation: Operation) -> Condition:

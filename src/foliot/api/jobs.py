@@ -11,10 +11,12 @@ from foliot.api.paging import Limit, PageQuery
 from foliot.api.patch import merged
 from foliot.api.reading import LARGE
 from foliot.api.targets import check_target
+from foliot.api.tenants import meant
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Kind
 from foliot.services.insights.jobs import job_view
+from foliot.store.database import ACTING_FOR
 from foliot.store.reading import JobRow
 from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.job_views import CreatedJobs, JobView, VersionView
@@ -25,6 +27,7 @@ Done = TypeVar("Done")
 
 
 class JobQuery(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    tenant: str | None = None
     status: str | None = None
     name: str | None = None
     label: str | None = None
@@ -123,7 +126,15 @@ async def get_job_by_key(call: Call) -> Reply:
 
 async def list_jobs(call: Call) -> Reply:
     query = msgspec.structs.asdict(call.query)
-    return Reply(await call.services.insights.jobs(call.tenant.id, call.tenant.name, **query))
+    asked = query.pop("tenant")
+    if asked in {None, call.tenant.name}:
+        return Reply(await call.services.insights.jobs(call.tenant.id, call.tenant.name, **query))
+    row = await call.services.tenants.read(meant(call, asked))
+    acting = ACTING_FOR.set(row.id)
+    try:
+        return Reply(await call.services.insights.jobs(row.id, row.name, **query))
+    finally:
+        ACTING_FOR.reset(acting)
 
 
 async def get_job(call: Call) -> Reply:

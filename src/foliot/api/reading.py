@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -13,9 +14,11 @@ from foliot.domain.errors import InvalidField, TooLarge
 DEEPEST: Final = 64
 """Levels of nesting in a body."""
 SMALL: Final = 1 << 20
-"""Bytes: what most operations take at most. A larger batch is not read twice to look for repeated names."""
+"""Bytes: what most operations take at most."""
 LARGE: Final = 64 << 20
 """Bytes: what batches take at most."""
+MOST_NAMES: Final = 1_000
+"""In one object of a body, payloads apart."""
 LONGEST_QUERY: Final = 8 << 10
 """Bytes of what stands behind the question mark."""
 _TWICE: Final = object()
@@ -45,9 +48,38 @@ def read_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]", *, deeply: bool 
     _refuse_depth(raw)
     if len(raw) <= SMALL:
         outer = _without_payload(raw, body) if deeply else raw
+        if deeply and outer.count(b":") > MOST_NAMES:
+            _refuse_repeats(outer, deeply=deeply)
         if _may_repeat(raw, _names(decoder)) or (outer.count(b"{") > 1 and deeply and _may_repeat(outer, _NAME)):
             _refuse_repeats(outer, deeply=deeply)
     return body
+
+
+def refuse_repeats_within(raw: bytes, name: str, items: Sequence[msgspec.Struct]) -> None:
+    """The same for each item of a batch, of which `name` is the field."""
+    if not _may_repeat_within(raw, items):
+        return
+    texts = msgspec.json.decode(raw, type=dict[str, list[msgspec.Raw]])[name]
+    for index, (text, item) in enumerate(zip(texts, items, strict=True)):
+        outer = _without_payload(bytes(text), item)
+        if _may_repeat(outer, _NAME):
+            try:
+                _refuse_repeats(outer, deeply=True)
+            except InvalidField as error:
+                raise error.within(f"{name}[{index}]") from None
+
+
+def _may_repeat_within(raw: bytes, items: Sequence[msgspec.Struct]) -> bool:
+    """Whether a name stands there more often than items have it: twice in one of them, or inside a payload."""
+    if b"\\u" in raw:  # a name can be written so
+        return True
+    for field in msgspec.structs.fields(type(items[0])):
+        if count := raw.count(msgspec.json.encode(field.encode_name)):
+            usual = field.default
+            have = len(items) if usual is msgspec.NODEFAULT else sum(getattr(i, field.name) != usual for i in items)
+            if count > have:
+                return True
+    return False
 
 
 def _without_payload(raw: bytes, body: Any) -> bytes:
@@ -109,6 +141,8 @@ def _refuse_repeats(raw: bytes, *, deeply: bool) -> None:
     """The same name twice: which of the two was meant?"""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[Any, Any]:
+        if len(found) > MOST_NAMES:
+            raise InvalidField(found[0][0], f"is one of more than {MOST_NAMES:,} names in one object", _FLATTEN)
         made: dict[Any, Any] = dict(found)
         if len(made) < len(found):
             names = [name for name, _ in found]

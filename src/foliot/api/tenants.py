@@ -18,9 +18,8 @@ from foliot.wire.pages import Page, page_of
 from foliot.wire.terms import changed_terms
 
 
-def _named(call: Call) -> str:
-    """The tenant that the path names; another than one's own is as unknown as one that never was, but to operators."""
-    name = call.path["tenant"]
+def meant(call: Call, name: str) -> str:
+    """The tenant of this name; another than one's own is as unknown as one that never was, but to operators."""
     if name != call.tenant.name and not (call.tenant.role is Role.OPERATOR and name.isprintable()):
         raise NotFound("there is no such tenant", "a key speaks for one tenant, its own")
     return name
@@ -44,7 +43,7 @@ async def create_tenant(call: Call) -> Reply:
 
 
 async def get_tenant(call: Call) -> Reply:
-    row = await call.services.tenants.read(_named(call))
+    row = await call.services.tenants.read(meant(call, call.path["tenant"]))
     used = await call.services.terms.used(row.name, call.services.backlog.of(row.id))
     return Reply(view(row, used))
 
@@ -57,7 +56,7 @@ async def change_tenant(call: Call) -> Reply:
         concurrency=UNSET if limits.concurrency is UNSET else tenant_limit(limits.concurrency),
         terms=lambda before: changed_terms(before, limits.rate_limit, limits.backlog, body.quotas),
     )
-    await call.services.tenants.change(_named(call), change, call.condition)
+    await call.services.tenants.change(meant(call, call.path["tenant"]), change, call.condition)
     return await get_tenant(call)
 
 

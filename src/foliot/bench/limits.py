@@ -18,6 +18,14 @@ JOB: Final = 100
 KEYS: Final = 100_000
 TENANT: Final = 200
 NAME: Final = tenant_name(0)
+OUT_OF_TURN: Final = """
+SELECT count(*)
+  FROM (SELECT h.started_at, lag(h.finished_at) OVER (PARTITION BY x.key ORDER BY x.place) AS free_since
+          FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS x(run, key, place)
+          JOIN history h ON h.run = x.run AND h.state = 4) AS turn
+ WHERE started_at < free_since
+"""
+"""Of runs in the order in which they were handed in, and their keys: those that did not wait for their turn."""
 
 
 async def _once(trial: Trial) -> Found:
@@ -43,7 +51,8 @@ async def _sustained(trial: Trial, limit: int, keys: int = 0) -> Found:
     async with bed.process("worker", APP) as worker:
         await bed.until_workers()
         watch = await bed.watch(worker=worker)
-        made = (await bed.tool("foliot.bench.produce", "limited", trial.seconds, job, limit, keys))["made"]
+        told = await bed.tool("foliot.bench.produce", "limited", trial.seconds, job, limit, keys)
+        made = told["made"]
         ended = await bed.value("SELECT clock_timestamp()")
         busy = watch.busy()
         await bed.until_empty()
@@ -51,6 +60,8 @@ async def _sustained(trial: Trial, limit: int, keys: int = 0) -> Found:
         raise AssertionError(f"{made:,} runs were handed in and {settled:,} stand in history")
     if left := await bed.value("SELECT count(*) FROM seat"):
         raise AssertionError(f"{left:,} seats were not given back")
+    if limit == 1 and (wrong := await bed.counted(OUT_OF_TURN, told["runs"], told["keys"])):
+        raise AssertionError(f"{wrong:,} runs began before the one before them, of the same key, had ended")
     return {"rate": await settled_by(bed, ended), "busy": busy}
 
 
@@ -72,7 +83,8 @@ SECTION: Final = Section(
     "Under limits",
     "A producer and a worker for {seconds} s each: the runs of one job without any limit, then with a limit of"
     f" {JOB} for the job, then with a limit of 1 for each of {KEYS:,} keys drawn at random, then with a limit of"
-    f" {TENANT} for the tenant. Up to 30,000 runs wait, for their turn or for the worker.",
+    f" {TENANT} for the tenant. History must show the runs of each key one by one, in order. Up to 30,000 runs wait, for"
+    " their turn or for the worker.",
     _once,
     full=10,
 )

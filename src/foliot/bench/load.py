@@ -33,6 +33,8 @@ class Load(msgspec.Struct, frozen=True):
     """So many jobs: four tenths crons that share schedules, one tenth intervals of their own, the rest timers."""
 
     jobs: int
+    crowd: int | None = None
+    """Jobs of one instant, if others than usual."""
 
     @property
     def crons(self) -> int:
@@ -54,7 +56,7 @@ class Load(msgspec.Struct, frozen=True):
     @property
     def burst(self) -> int:
         """Jobs besides that are due at one instant."""
-        return max(100, self.jobs // 100)
+        return self.crowd or max(100, self.jobs // 100)
 
     @property
     def rate(self) -> int:

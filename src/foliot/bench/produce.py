@@ -98,9 +98,14 @@ def limited_spec(limit: int, keys: int) -> Spec:
 
 
 async def limited(database: Database, seconds: float, job: int, limit: int, keys: int) -> dict[str, Any]:
-    """Hand in runs of a job of the first tenant for a while, their keys drawn at random, not too many at once."""
+    """Hand in runs of a job of the first tenant for a while, their keys drawn at random, not too many at once.
+
+    Answers with the runs that have keys, in the order in which they were handed in, and with their keys.
+    """
     tenant = await find_tenant(database, tenant_name(0))
     ref, made = await SpecBook(database).intern(tenant or 0, limited_spec(limit, keys)), 0
+    runs: list[int] = []
+    keys_of: list[int] = []
     async with submitter(database) as accepting:
         end, looked, is_full = time.monotonic() + seconds, 0.0, False
         while (now := time.monotonic()) < end:
@@ -110,9 +115,12 @@ async def limited(database: Database, seconds: float, job: int, limit: int, keys
                 await asyncio.sleep(SELDOM / 2)
                 continue
             drawn = [random.randrange(keys) if keys else None for _ in range(BATCH)]  # noqa: S311 - no secret
-            await accepting.submit([NewRun(ref, PAYLOAD, job=job, limit_key=key) for key in drawn])
+            accepted = await accepting.submit([NewRun(ref, PAYLOAD, job=job, limit_key=key) for key in drawn])
             made += BATCH
-    return {"made": made}
+            if keys:
+                runs += accepted.ids
+                keys_of += [key for key in drawn if key is not None]
+    return {"made": made, "runs": runs, "keys": keys_of}
 
 
 async def pace(database: Database, seconds: float, rate: float) -> dict[str, Any]:

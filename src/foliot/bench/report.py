@@ -188,7 +188,8 @@ def _schedules(found: dict[str, Any]) -> list[str]:
     table = [titles, ("---", "---:", "---:", "---", "---"), *schedules_rows(found)]
     about = (
         f"About {found['perSecond']:,} of them fall due each second, for {found['seconds']:g} s (crons, intervals and"
-        f" timers); then {found['burst']:,} at one instant, while crons and intervals go on; then no scheduler at all."
+        f" timers); then {found['burst']:,} at one instant, while crons and intervals go on; then crons"
+        " and intervals alone, and beside late instants that are made up for; then no scheduler at all."
         f" One scheduler, one worker, medians of {len(found['repeats'])}. Lateness is from the instant to the handler."
     )
     record = (

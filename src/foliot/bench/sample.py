@@ -33,6 +33,13 @@ def _read(text: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
+async def reading(port: int, name: str) -> float:
+    """One metric of the process that shows its own on this port."""
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
+
 def rate(first: Sample, last: Sample) -> float:
     """Runs settled a second between the two."""
     return (last.settled - first.settled) / (last.at - first.at)

@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from foliot.bench.bed import APP, Bed
+from foliot.bench.bed import APP, Bed, free_port
 from foliot.bench.generate import BURST_KEY, QUIET, QUIET_KEY
 from foliot.bench.latency import RATE
 from foliot.bench.load import Load
+from foliot.bench.sample import reading
 from foliot.bench.sections import REPEATS
 from foliot.bench.targets import Found, summarise
 from foliot.bench.template import Bar, Template, template
@@ -23,6 +24,10 @@ BURST_STEP: Final = 20
 """Seconds between two instants of the burst's schedule."""
 PATIENCE: Final = 600.0
 AD_HOC: Final = 3.0
+FRESH: Final = 20.0
+"""Seconds, at most, in which fresh fires are looked at with and without a backlog."""
+LATE_INSTANTS: Final = 10
+"""Of the burst's schedule, each with all its jobs: of ten million a million late runs."""
 
 _FIRST_FIRING: Final = """
 SELECT extract(epoch FROM least((SELECT min(opened_at) FROM firing),
@@ -47,6 +52,30 @@ _SETTLED_IN: Final = "SELECT count(*) FROM history WHERE state = 4 AND finished_
 _MISSED: Final = "SELECT count(*) FROM firing WHERE missed AND through > $1 AND at <= $2"
 _WAKE: Final = "UPDATE schedule SET cursor = clock_timestamp(), next_at = $2 WHERE key = ANY ($1)"
 _LULL: Final = "UPDATE schedule SET next_at = NULL WHERE key = ANY ($1) AND next_at > $2"
+# As after an outage: instants that came up late, and every job of the crowd wants all of them.
+_WANT_ALL: Final = """
+UPDATE subscription s
+   SET after = least(s.after, $2::timestamptz - interval '1 hour'), catch_up = 2, catch_up_window = 86400
+  FROM schedule WHERE schedule.key = $1 AND s.schedule = schedule.id
+"""
+_OVERSLEEP: Final = """
+INSERT INTO firing (schedule, at, through, following, late_through, missed, opened_at)
+SELECT id, at, at, at + interval '7 seconds', $2, false, clock_timestamp()
+  FROM schedule CROSS JOIN generate_series(1, $3::int) AS number
+ CROSS JOIN LATERAL (SELECT $2::timestamptz - interval '1 minute' - number * interval '7 seconds' AS at) AS instant
+ WHERE key = $1
+"""
+_FORGIVE: Final = "DELETE FROM firing WHERE late_through IS NOT NULL AND closed_at IS NULL"
+_FRESH: Final = """
+SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY extract(epoch FROM started_at - due_at)::float8)
+  FROM history WHERE job IS NOT NULL AND state = 4 AND scheduled_at > $1 AND scheduled_at <= $2
+"""
+_FRESH_LEFT: Final = """
+SELECT EXISTS (SELECT FROM schedule WHERE next_at > $1 AND next_at <= $2)
+    OR EXISTS (SELECT FROM firing WHERE closed_at IS NULL AND late_through IS NULL AND at <= $2)
+    OR EXISTS (SELECT FROM run WHERE id > 0 AND scheduled_at > $1 AND due_at <= $2)
+"""
+_MADE_UP_FOR: Final = "SELECT count(*) FROM history WHERE state = 4 AND scheduled_at <= $1 AND finished_at > $2"
 _AWAKE: Final = "SELECT EXISTS (SELECT FROM schedule WHERE key = ANY ($1) AND next_at IS NOT NULL)"
 _READY: Final = """
 SELECT max(closed_at) FROM firing JOIN schedule ON schedule.id = firing.schedule WHERE key = $1 AND at = $2
@@ -94,11 +123,14 @@ class Repeat:
         begin = await self._made.prepare(lead(self._seconds) + self._seconds + TAIL)
         async with self._bed.process("worker", APP) as worker:
             await self._until("SELECT EXISTS (SELECT FROM worker WHERE state = 0)")
-            asked = await self._clock()
-            async with self._bed.process("scheduler") as scheduler:
+            asked, port = await self._clock(), free_port()
+            async with self._bed.process("scheduler", FOLIOT_METRICS_PORT=str(port)) as scheduler:
                 await self._start_up(asked)
                 await self._steady(begin, worker=worker, scheduler=scheduler)
                 await self._burst()
+                self._found["chunk"] = round(await reading(port, "foliot_longest_firing_seconds") * 1_000, 1)
+                self._found["freshAlone"] = await self._fresh()
+                await self._beside_backlog()
                 self._found["memory"] = round((peak_memory(scheduler) or 0) / 1e6, 1)
             await self._ad_hoc()
         return self._found
@@ -151,6 +183,25 @@ class Repeat:
         self._found["quietAlone"] = await self._last_start(QUIET_KEY, at, 1, quiet=True)
         self._found["quietShared"] = await self._last_start(BURST_KEY, at, 1, quiet=True)
         self._say(f"schedules: {self._load.burst:,} jobs of one instant ready in {self._found['burstReady']:,.0f} ms")
+
+    async def _beside_backlog(self) -> None:
+        """Fresh fires while the crowd of the burst makes up for an outage, at the scheduler's usual pace."""
+        now = await self._clock()
+        await self._bed.value(_WANT_ALL, BURST_KEY, now)
+        await self._bed.value(_OVERSLEEP, BURST_KEY, now, LATE_INSTANTS)
+        self._found["freshBeside"] = await self._fresh()
+        self._found["madeUpFor"] = await self._bed.value(_MADE_UP_FOR, now - timedelta(minutes=1), now)
+        await self._bed.value(_FORGIVE)
+        await self._until_drained(now)
+
+    async def _fresh(self) -> float:
+        """How late those of the next seconds start, p95, in milliseconds."""
+        after = await self._clock()
+        until = after + timedelta(seconds=min(FRESH, self._seconds))
+        await self._wait_for(until)
+        await self._until(f"SELECT NOT ({_FRESH_LEFT})", after, until)
+        late = await self._bed.value(_FRESH, after, until)
+        return round((late or 0.0) * 1_000, 1)
 
     async def _last_start(self, key: str, at: datetime, count: int, *, quiet: bool) -> float:
         async with self._bed.database.connection() as connection:

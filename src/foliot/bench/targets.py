@@ -57,7 +57,10 @@ TARGETS: Final = (
     Target("burstReady", "burst of one instant: last run ready", "ms", 2_000),
     Target("burstStarted", "burst of one instant: last run started", "ms"),
     Target("quietAlone", "another tenant's job of that instant, own schedule", "ms", 500),
-    Target("quietShared", "another tenant's job of that instant, same schedule", "ms", 500),
+    Target("quietShared", "another tenant's job of that instant, same recurrence", "ms", 500),
+    Target("chunk", "longest transaction that made runs", "ms", 100),
+    Target("freshAlone", "fresh fires without timers, start lateness p95", "ms"),
+    Target("freshBeside", "the same beside a backlog of late instants", "ms", 250),
     Target("adHoc", "ad-hoc run started, every scheduler stopped, at most", "ms", 500),
 )
 RATES: Final = (

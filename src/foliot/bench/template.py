@@ -115,7 +115,8 @@ class Template:
 @asynccontextmanager
 async def template(load: Load, place: Path, say: Callable[[str], None], bar: Bar) -> AsyncIterator[Template]:
     """The load in a server that runs, made now if this release has none of it on disk."""
-    home = place / f"schedules-{load.jobs}-{_fingerprint()}"
+    size = f"{load.jobs}" if load.crowd is None else f"{load.jobs}-burst-{load.crowd}"
+    home = place / f"schedules-{size}-{_fingerprint()}"
     note = home / "made.json"
     if not note.exists():
         _make_room(place, load)
@@ -156,7 +157,7 @@ def _make_room(place: Path, load: Load) -> None:
     for old in place.glob("schedules-*"):
         if not (old / "made.json").exists() or not old.name.endswith(_fingerprint()):
             remove(old)
-    needed, free = load.jobs * BYTES_PER_JOB, shutil.disk_usage(place).free
+    needed, free = (load.jobs + load.burst) * BYTES_PER_JOB, shutil.disk_usage(place).free
     if free < needed:
         raise FoliotError(
             f"{load.jobs:,} schedules take {needed / 1e9:.0f} GB in {place}, and {free / 1e9:.0f} GB are free",

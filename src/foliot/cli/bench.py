@@ -53,14 +53,19 @@ SECTIONS: Final = (*BESIDE_FLOOR, *DISPATCH, SCHEDULES)
     show_default=True,
     help="Jobs in place in the section of that name: written once, about a kilobyte each, and kept for the next time.",
 )
+@click.option(
+    "--burst",
+    type=click.IntRange(1, 10_000_000),
+    help="Jobs of one schedule that are due at one instant in that section; a hundredth of the others if not said.",
+)
 @wants_json
-def bench(seconds: float, sections: tuple[str, ...], schedules: int, json: bool) -> None:
+def bench(seconds: float, sections: tuple[str, ...], schedules: int, burst: int | None, json: bool) -> None:
     """Measure throughput, latency and lateness on a database of its own.
 
     The raw floor is the same SQL in a bare loop on the same server, tuned first: what nothing above it could beat.
     In a checkout, a run of all sections, or of one alone, writes its report to docs/proof if of full length.
     """
-    found = asyncio.run(_run(seconds, sections or SECTIONS, schedules))
+    found = asyncio.run(_run(seconds, sections or SECTIONS, Load(schedules, burst)))
     if json:
         as_json(found["results"])
     else:
@@ -80,7 +85,7 @@ def _title(sections: tuple[str, ...]) -> str | None:
     return alone if alone in LONG else alone and f"bench-{alone}"
 
 
-async def _run(seconds: float, sections: tuple[str, ...], schedules: int) -> dict[str, Any]:
+async def _run(seconds: float, sections: tuple[str, ...], jobs: Load) -> dict[str, Any]:
     load, began = os.getloadavg()[0], time.monotonic()
     found: dict[str, Any] = {}
     if any(name != SCHEDULES for name in sections):
@@ -93,7 +98,7 @@ async def _run(seconds: float, sections: tuple[str, ...], schedules: int) -> dic
                 found["postgres"] = await bed.value("SHOW server_version")
     if SCHEDULES in sections:
         steady = STEADY if seconds >= FULL else seconds
-        found |= await measure_schedules(Load(schedules), usual_place(), steady, _tell, _bar)
+        found |= await measure_schedules(jobs, usual_place(), steady, _tell, _bar)
     return {
         "machine": describe_machine(),
         "postgres": found.pop("postgres"),

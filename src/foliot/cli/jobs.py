@@ -59,6 +59,7 @@ def create(name: str, handler: str, arguments: tuple[str, ...], json: bool, **va
 
 
 @job.command("list")
+@click.option("--tenant", help="Of this tenant; for operators.")
 @click.option("--status", help="pending, running, completed, failed, cancelled, paused or blocked.")
 @click.option("--name", help="Only jobs of exactly this name.")
 @click.option("--label", metavar="NAME=VALUE", help="Only jobs with this label.")

@@ -1,6 +1,6 @@
 """`foliot run submit`, and what is said of a run that somebody has just started."""
 
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final, cast
 
 import click
 import msgspec
@@ -34,7 +34,7 @@ def waiting(command: Any) -> Any:
 @click.option(
     "--file",
     metavar="FILE",
-    type=click.File("rb", lazy=True),
+    type=click.Path(dir_okay=False, allow_dash=True),
     help="Many runs, one JSON object a line; - reads them here.",
 )
 @click.option("--payload", help="JSON that the handler receives.")
@@ -49,7 +49,7 @@ def waiting(command: Any) -> Any:
 def submit(
     handler: str | None,
     arguments: tuple[str, ...],
-    file: BinaryIO | None,
+    file: str | None,
     wait: bool,
     timeout: float,
     json: bool,
@@ -77,10 +77,14 @@ def submit(
     tell(Foliot().submit(called, **given(values)), wait=wait, timeout=timeout, json=json)
 
 
-def _submit_lines(file: BinaryIO, usual: dict[str, Any], *, json: bool) -> None:
+def _submit_lines(file: str, usual: dict[str, Any], *, json: bool) -> None:
     """Hand in what stands in a file, and say how many that were."""
     key = usual.pop("idempotency_key", None)
-    lines = [_run_of(number, line, usual) for number, line in enumerate(file, 1) if line.strip()]
+    try:
+        with click.open_file(file, "rb") as source:
+            lines = [_run_of(number, line, usual) for number, line in enumerate(source, 1) if line.strip()]
+    except OSError as error:
+        raise FoliotError(f"{file} cannot be read: {error.strerror}", "is this the right path?") from None
     client, ids = Foliot(), list[str]()
     with progress(len(lines), "submitting") as advance:
         for start in range(0, len(lines), _AT_ONCE):

@@ -153,7 +153,7 @@ def _offer(group: str) -> str:
     return f"Start a worker that takes {kind} handlers: `foliot worker --help`."
 
 
-def room_gates(fleet: Fleet, ahead: int | None) -> Iterator[Gate]:
+def room_gates(fleet: Fleet, ahead: int | None, rank: int | None = None) -> Iterator[Gate]:
     """Whether workers have room, and whose turn it is; `ahead` is none for a run that does not stand there yet."""
     room = {"places": fleet.places, "busy": fleet.busy}
     if not fleet.is_full or not fleet.handler_workers:
@@ -168,16 +168,17 @@ def room_gates(fleet: Fleet, ahead: int | None) -> Iterator[Gate]:
     if ahead is None:
         yield later(Code.TURN, "It has yet to join those that wait for a worker.")
     elif ahead == 0:
-        yield passed(Code.TURN, "Nobody is ahead of it.", numbers=_turn(fleet, 0))
+        yield passed(Code.TURN, "Nobody is ahead of it.", numbers=_turn(fleet, 0, rank))
     else:
         pace = f" Workers take {fleet.rate:,.3g} a second." if fleet.rate > 0 else ""
         says = f"Waits for its turn in queue {fleet.queue!r}. {ahead_text(ahead)}{pace}"
         hint = "A higher priority, or more workers, would start it sooner."
-        yield closed(Code.TURN, says, hint, numbers=_turn(fleet, ahead))
+        yield closed(Code.TURN, says, hint, numbers=_turn(fleet, ahead, rank))
 
 
-def _turn(fleet: Fleet, ahead: int) -> dict[str, float]:
-    return {"ahead": ahead, "ratePerSecond": round(fleet.rate, 3)}
+def _turn(fleet: Fleet, ahead: int, rank: int | None) -> dict[str, float]:
+    place: dict[str, float] = {} if rank is None else {"rank": rank}
+    return {**place, "ahead": ahead, "ratePerSecond": round(fleet.rate, 3)}
 
 
 def start_in_line(line: Line, takes: timedelta | None, now: datetime) -> Estimate | None:

@@ -122,7 +122,7 @@ def _waiting(facts: RunFacts) -> Iterator[Gate]:
         return
     yield queue_gate(facts.fleet, facts.now)
     yield from worker_gates(facts.fleet, facts.now)
-    yield from room_gates(facts.fleet, facts.ahead)
+    yield from room_gates(facts.fleet, facts.ahead, facts.rank)
 
 
 def _record(facts: RunFacts) -> Iterator[Gate]:

@@ -1,7 +1,7 @@
 """How a cron expression is written: one canonical text for each, or what is wrong with it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
@@ -91,7 +91,14 @@ def _canonical(expression: str) -> str:
         raise _impossible() if _day_is_well_written(bad, parts) else _not_understood(bad, written[bad]) from None
     except StopIteration:
         raise _impossible() from None
-    numbers = (read.seconds, read.minutes, read.hours, read.days, read.months, read.weekdays)
+    numbers: Sequence[Iterable[object]] = (
+        read.seconds,
+        read.minutes,
+        read.hours,
+        read.days,
+        read.months,
+        read.weekdays,
+    )
     shared = {
         name: _shared(name, parts[name], found) for name, found in zip(FIELDS, numbers, strict=True) if name in parts
     }

@@ -59,6 +59,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """None of a run whose spec is still to be stored."""
     ahead: int | None = None
     """Of a run that is ready: how many stand before it."""
+    rank: int | None = None
+    """Of a run that is ready: where it stands in the order that workers take from, the lowest first."""
     takes: timedelta | None = None
     """How long attempts of its kind took lately."""
     schedulers: int = 0

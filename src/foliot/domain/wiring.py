@@ -41,8 +41,7 @@ class Place(NamedTuple):
 
 def arrange(members: Mapping[int, Member], edges: Sequence[Edge]) -> dict[int, Place]:
     """Where each of these jobs belongs; Cycle or InvalidField if they cannot hang together so."""
-    if ring := find_cycle(edges):
-        raise _cycle([members[node].label for node in ring])
+    refuse_cycles(edges, {job: member.label for job, member in members.items()})
     places: dict[int, Place] = {}
     above: dict[int, list[Edge]] = defaultdict(list)
     for edge in edges:
@@ -107,6 +106,12 @@ def _own_schedule(child: Member, root: Member) -> InvalidField:
     own = "has a schedule of its own" if child.own_kind is Kind.RECURRING else kinds[child.own_kind]
     said = f"{child.label!r} {own}, and {root.label!r}, which starts the graph, {kinds[root.own_kind]}"
     return InvalidField(_FIELD, said, "a job with parents starts when they have ended: leave its schedule out")
+
+
+def refuse_cycles(edges: Sequence[Edge], labels: Mapping[int, str]) -> None:
+    """Cycle if there is one, which it names."""
+    if ring := find_cycle(edges):
+        raise _cycle([labels[node] for node in ring])
 
 
 def _cycle(labels: Sequence[str]) -> Cycle:

@@ -60,6 +60,11 @@ LATE_RESULTS: Final = Counter(
 FIRE_LATENESS: Final = Histogram(
     "foliot_fire_lateness_seconds", "From the nominal instant to its firing", buckets=_BUCKETS, registry=REGISTRY
 )
+LONGEST_FIRING: Final = Gauge(
+    "foliot_longest_firing_seconds",
+    "The longest transaction in which this process has made a chunk of runs; meant to stay below 0.1",
+    registry=REGISTRY,
+)
 CLAIM_SECONDS: Final = Histogram(
     "foliot_claim_seconds",
     "Time to claim a batch, of claims that brought something; of those that wait for it one a second, without the wait",

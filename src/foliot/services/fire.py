@@ -79,6 +79,8 @@ class Firer:
         self._abreast = {False: MOST_SCHEDULES, True: MOST_SCHEDULES}
         self._rate = catch_up_rate
         self._late_from = 0.0
+        self._clock = clock
+        self._longest = 0.0
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
         self._more = False
@@ -219,6 +221,7 @@ class Firer:
         awaited = await firing_flows(self._line, firings)
         # One id, and the block that it begins: there is room in it for both kinds of firings.
         ranks = await reserve(self._ranks, awaited.counts, awaited.weights, 1)
+        began = self._clock()
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [firing.schedule for firing in firings], wait=wait)
             mine = [firing for firing in firings if firing.schedule in locked]
@@ -227,6 +230,7 @@ class Firer:
             graphs = await fire_graphs(connection, mine) if awaited.graphs else NO_GRAPHS
             made = await fire_chunk(connection, mine, ranks, awaited)
             await enter(connection, made.entering)
+        self._took(self._clock() - began)
         if deserted := [firing.schedule for firing in mine if not firing.members and not firing.done_through]:
             async with self._line.borrow(atomic=True) as connection:
                 await rest_schedules(connection, deserted)
@@ -236,6 +240,10 @@ class Firer:
         telemetry.OCCURRENCES_SKIPPED.inc(made.skipped + graphs.skipped)
         telemetry.OCCURRENCES_PASSED_OVER.inc(made.passed_over)
         return len(mine)
+
+    def _took(self, seconds: float) -> None:
+        self._longest = max(self._longest, seconds)
+        telemetry.LONGEST_FIRING.set(self._longest)
 
 
 def _as_many_as_fit(firings: list[OpenFiring]) -> list[OpenFiring]:

@@ -79,6 +79,8 @@ class Graphs:
             view = _view(await self._find(connection, tenant, run))
         for channel in stopped.channels:
             self._hint(channel)
+        if stopped.lanes:
+            self._hint(READY)
         return view
 
     async def _find(self, connection: Connection, tenant: int, run: int) -> GraphRow:

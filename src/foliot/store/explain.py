@@ -26,6 +26,7 @@ _UNCOUNTED = COUNTED + 1
 _AS_THEY_ARE = (
     "now", "run", "scheduled_at", "due_at", "attempt", "error", "error_class", "started_at", "finished_at",
     "held_since", "worker", "mark", "crashes", "cancel_asked", "outside_until", "waits_for_parents", "ahead",
+    "rank",
 )  # fmt: skip
 
 

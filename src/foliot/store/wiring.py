@@ -10,7 +10,7 @@ from foliot.domain.errors import Conflict
 from foliot.domain.graph import Edge
 from foliot.domain.job import Draft, Kind
 from foliot.domain.misfire import USUAL
-from foliot.domain.wiring import Member, Place, arrange
+from foliot.domain.wiring import Member, Place, arrange, refuse_cycles
 from foliot.store import jobs
 from foliot.store.database import Connection
 from foliot.store.edges import (
@@ -106,8 +106,13 @@ class Plan(NamedTuple):
 
 
 async def find_parents(connection: Connection, tenant: int, drafts: Sequence[Draft]) -> None:
-    """Raise the error that `plan_new` would, if it is that a parent is not there."""
-    await _edges_to(connection, tenant, range(-len(drafts), 0), drafts)
+    """Raise the error that `plan_new` would, if it is that a parent is not there, or that they wait in a circle.
+
+    Nobody depends yet on what is new, so a circle is one of the drafts alone.
+    """
+    numbers = range(-len(drafts), 0)
+    edges = await _edges_to(connection, tenant, numbers, drafts)
+    refuse_cycles(edges, {job: draft.key or draft.name for job, draft in zip(numbers, drafts, strict=True)})
 
 
 async def _edges_to(connection: Connection, tenant: int, numbers: Sequence[int], drafts: Sequence[Draft]) -> list[Edge]:

@@ -196,7 +196,7 @@ class Control:
             self._hint(channel)
 
     async def _intern(self, tenant: int, drafts: Sequence[Draft]) -> Sequence[SpecRef]:
-        """Their specs, which are stored for good: not before it is known that there is what they depend on."""
+        """Their specs, which are stored for good: not before it is known that they can wait for what they depend on."""
         if any(draft.depends_on for draft in drafts):
             async with self._database.connection() as connection:
                 await wiring.find_parents(connection, tenant, drafts)

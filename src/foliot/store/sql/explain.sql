@@ -33,6 +33,7 @@ SELECT found.id AS run, found.spec_body, found.state, found.scheduled_at, found.
        CASE WHEN found.state = 1
             THEN (SELECT count(*) FROM (SELECT FROM ready WHERE ready.lane = spec.lane AND ready.rank < found.rank
                                          ORDER BY ready.rank DESC LIMIT $3) AS before)::int END AS ahead,
+       CASE WHEN found.state = 1 THEN found.rank END AS rank,
        coalesce(found.error, before.error) AS error, lasted.seconds AS takes
   FROM found
   LEFT JOIN spec ON spec.id = found.spec
