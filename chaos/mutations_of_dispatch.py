@@ -164,13 +164,13 @@ _REPLY_FORGOTTEN = Mutant(
 )
 _LEAF_BY_CLOCK = Mutant(
     "leaf-by-clock",
-    "which leaf an idempotency key is kept in is said by a clock, which changes its mind every second",
+    "which leaf an idempotency key is kept in is said by a clock, which changes its mind ten times a second",
     (
         Edit(
             "store/migrations/0009_submission.sql",
             "    open_leaf := (SELECT leaf FROM key_leaf WHERE closed_at IS NULL);\n",
             "    open_leaf := (SELECT leaf FROM key_leaf WHERE closed_at IS NULL)\n"
-            "                 + extract(epoch FROM clock_timestamp())::bigint % 2;\n",
+            "                 + (extract(epoch FROM clock_timestamp()) * 10)::bigint % 2;\n",
         ),
     ),
     [burst((0.0, "kill", "api-0"), (4.0, "kill", "api-1"), (8.0, "partition", "api-0"))],

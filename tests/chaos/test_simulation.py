@@ -67,6 +67,9 @@ SOONER = {
     "cancel-unheard": 13,
     "join-by-batch": 3,
     "failure-ignored": 3,
+    "hand-back-keeps-fence": 14,
+    "reply-forgotten": 12,
+    "leaf-by-clock": 11,
 }
 """Where to begin, so that it takes less long: shortly before the seed that found it the last time."""
 WITH_LINES = {

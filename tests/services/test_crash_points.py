@@ -481,7 +481,7 @@ async def test_c11_of_a_cancel_and_a_result_one_wins_and_the_owner_is_told(world
     worker, won = await world.worker(), Counter[str]()
 
     async def cancel(run: int) -> str:
-        await world.canceller.cancel(run)
+        await world.canceller.cancel(world.tenant, run)
         return await _status(world, run)
 
     for number in range(REPEATS):

@@ -83,8 +83,8 @@ SECTION: Final = Section(
     "Under limits",
     "A producer and a worker for {seconds} s each: the runs of one job without any limit, then with a limit of"
     f" {JOB} for the job, then with a limit of 1 for each of {KEYS:,} keys drawn at random, then with a limit of"
-    f" {TENANT} for the tenant. History must show the runs of each key one by one, in order. Up to 30,000 runs wait, for"
-    " their turn or for the worker.",
+    f" {TENANT} for the tenant. History must show the runs of each key one by one, in order. Up to 30,000 runs wait,"
+    " for their turn or for the worker.",
     _once,
     full=10,
 )
