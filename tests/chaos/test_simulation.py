@@ -39,6 +39,8 @@ LEFT_OUT = {
     "key-believed",
     "expiry-forgotten",
     "role-ignored",
+    "role-given",
+    "tenant-unscoped",
     "version-ignored",
     "version-asked-once",
     "change-untold",

@@ -147,7 +147,7 @@ class Walk:
         rows = await self.world.sql("SELECT id FROM run WHERE id > 0 ORDER BY id")
         if waiting := [row["id"] for row in rows if row["id"] not in held]:
             run = self.dice.choice(waiting)
-            await self.world.canceller.cancel(run)
+            await self.world.canceller.cancel(self.world.tenant, run)
             self.cancelled.add(run)
 
     async def relimit(self) -> None:

@@ -84,8 +84,9 @@ async def test_instants_of_a_pause_are_skipped_whether_it_lasts_or_is_over(world
 
 @pytest.mark.parametrize("set_back", ["0", "20 minutes"])
 async def test_no_instant_lies_between_a_pause_and_what_comes_after_it(world: World, set_back: str):
-    job = await world.job_id(every="PT1H")
-    await world.job_id(every="PT1H")  # keeps the schedule awake
+    hourly = {"every": "PT1H", "scheduleAt": world.half_way(timedelta(hours=1))}
+    job = await world.job_id(**hourly)
+    await world.job_id(**hourly)  # keeps the schedule awake
     await world.control.pause(world.tenant, job)
     await world.sql("UPDATE schedule SET cursor = clock_timestamp() + $1::text::interval", set_back)
     await world.resume(job)
