@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -134,11 +135,12 @@ def _ensure_used(source: Path) -> None:
         raise RuntimeError(f"the mutated source in {source} is not what Python imports: {used.stdout!r}")
 
 
-def summary(trials: list[Trial]) -> str:
-    return f"mutants: {sum(trial.caught for trial in trials)} caught of {len(trials)}"
+def summary(trials: list[Trial], untried: Sequence[str] = ()) -> str:
+    said = f"mutants: {sum(trial.caught for trial in trials)} caught of {len(trials)}"
+    return f"{said}, {len(untried)} not tried: {', '.join(untried)}" if untried else said
 
 
-def page(trials: list[Trial], commit: str) -> str:
+def page(trials: list[Trial], commit: str, untried: Sequence[str] = ()) -> str:
     lines = [
         f"# Mutants of {commit}",
         "",
@@ -150,30 +152,30 @@ def page(trials: list[Trial], commit: str) -> str:
     for trial in trials:
         lines += ["", f"## {trial.name}", "", f"Broken: {trial.what}."]
         lines += ["", f"First violation: {trial.rounds[-1].first or 'none'}"]
-    return "\n".join([*lines, "", summary(trials), ""])
+    return "\n".join([*lines, "", summary(trials, untried), ""])
 
 
-def publish(folder: Path, trials: list[Trial]) -> None:
+def publish(folder: Path, trials: list[Trial], untried: Sequence[str] = ()) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {
         **machine(),
         "trials": [{**msgspec.to_builtins(t), "caught": t.caught} for t in trials],
+        "untried": list(untried),
     }
     (folder / "mutants.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    (folder / "mutants.md").write_text(page(trials, found["commit"]))
+    (folder / "mutants.md").write_text(page(trials, found["commit"], untried))
 
 
-async def tried(given: argparse.Namespace) -> list[Trial]:
-    """In order. With `kept`, whoever was caught by the same code before is not tried again."""
+async def try_all(chosen: list[Mutant], given: argparse.Namespace, done: dict[str, Trial]) -> None:
+    """Add to `done` as they come. With `kept`, whoever was caught by the same code before is not tried again."""
     task = asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    chosen = [mutant for mutant in MUTANTS if not given.only or mutant.name in given.only]
     campaign = Campaign(given.processes, given.limit)
     with Kept(FOLDER, Trial) as kept:
         before = kept.before if given.kept else []
-        done = {each.name: each for each in before if each.caught and each.rounds[0].seed == given.seed}
+        done |= {each.name: each for each in before if each.caught and each.rounds[0].seed == given.seed}
 
         async def attempt(mutant: Mutant) -> None:
             done[mutant.name] = await campaign.attempt(mutant, given.seed)
@@ -186,7 +188,6 @@ async def tried(given: argparse.Namespace) -> list[Trial]:
             for mutant in chosen:
                 if mutant.name not in done:
                     group.create_task(attempt(mutant))
-    return [done[mutant.name] for mutant in chosen]
 
 
 def main() -> None:
@@ -198,19 +199,24 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help="go on with what was done before with the same code")
     parser.add_argument("--report", type=Path, help="folder for the report; else docs/proof/mutants-COMMIT")
     given = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if not given.only or mutant.name in given.only]
+    done: dict[str, Trial] = {}
+    was_stopped = False
     try:
-        trials = asyncio.run(tried(given))
+        asyncio.run(try_all(chosen, given, done))
     except asyncio.CancelledError:
+        was_stopped = True
         say("mutants: stopped before their end")
-        sys.exit(130)
-    if not given.only:
+    trials = [done[mutant.name] for mutant in chosen if mutant.name in done]
+    untried = [mutant.name for mutant in chosen if mutant.name not in done]
+    if given.report or not given.only:
         place = given.report or folder_for("mutants")
-        publish(place, trials)
+        publish(place, trials, untried)
         say(f"the report is in {place}")
     for line in (*HEAD, *(trial.row() for trial in trials)):
         say(line)
-    say(summary(trials))
-    sys.exit(0 if all(trial.caught for trial in trials) else 1)
+    say(summary(trials, untried))
+    sys.exit(130 if was_stopped else 0 if all(trial.caught for trial in trials) else 1)
 
 
 if __name__ == "__main__":

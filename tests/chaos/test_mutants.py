@@ -108,6 +108,13 @@ def test_caught_means_found_by_a_check_and_clean_without_the_mutation():
     assert "S6 (2)" in cases[0][0].row()
 
 
+def test_a_campaign_that_was_ended_names_whom_it_did_not_try(tmp_path: Path):
+    done = Trial(name="fence-off", what="", rounds=[Round(seed=20, seconds=1.0)], seconds=1.0)
+    mutants.publish(tmp_path, [done], ["unique-off", "node-clock"])
+    told = "mutants: 0 caught of 1, 2 not tried: unique-off, node-clock"
+    assert (tmp_path / "mutants.md").read_text().splitlines()[-1] == told
+
+
 def alike(name: str, seconds: float = 1.0) -> Mutant:
     return Mutant(name, "nothing", (), [], seconds)
 
