@@ -12,7 +12,7 @@ from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
 from foliot.services import operate
 from foliot.store import operations
-from foliot.store.dispatch import reserve
+from foliot.store.flows import reserve
 from operating import look, operator, settle_down
 from world import World, utc
 

@@ -10,7 +10,7 @@ from foliot.domain.errors import Conflict
 from foliot.domain.outcome import Ending, Outcome
 from foliot.services.operate import Operator
 from foliot.store import operations
-from foliot.store.dispatch import reserve
+from foliot.store.flows import reserve
 from operating import look, operator, settle_down
 from world import PATIENCE, World
 

@@ -1,7 +1,7 @@
 """How a chunk of a large firing is made: no step may compare every row with every other."""
 
 from foliot.services import fire
-from foliot.store.dispatch import reserve
+from foliot.store.flows import reserve
 from foliot.store.schedules import chunk_terms, firing_flows, open_firings
 from plans import explain
 from world import World

@@ -8,7 +8,7 @@ from foliot.domain.states import State
 from foliot.services import fire
 from foliot.services.fire import Firer
 from foliot.store import schedules
-from foliot.store.dispatch import reserve
+from foliot.store.flows import reserve
 from foliot.store.schedules import Fired, advance_schedules, due_schedules, fire_chunk, firing_flows, open_firings
 from world import World
 

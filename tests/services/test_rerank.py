@@ -12,7 +12,7 @@ from foliot.domain.marks import Marks
 from foliot.services.rerank import Reranker
 from foliot.services.tenants import Tenants
 from foliot.store import dispatch, rerank
-from foliot.store.dispatch import Flow, reserve
+from foliot.store.flows import Flow, reserve
 from foliot.store.submission import NewRun, enqueue
 from ranking import claim_and_publish, per_tenant, rank_anew, reranker, waiting, weigh
 from world import NOOP, PATIENCE, World

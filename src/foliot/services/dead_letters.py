@@ -15,7 +15,7 @@ from foliot.kit.signals import READY
 from foliot.store import letters
 from foliot.store.audit import note
 from foliot.store.database import Connection, Database
-from foliot.store.dispatch import Flow, reserve
+from foliot.store.flows import Flow, reserve
 from foliot.store.letters import LetterRow, Replayed
 from foliot.store.sealed import opened
 from foliot.store.submission import Asked, answer_once, do_once

@@ -16,7 +16,7 @@ from foliot.kit.clock import Steady, steady
 from foliot.store.admission import enter
 from foliot.store.calendars import Bodies
 from foliot.store.database import Database
-from foliot.store.dispatch import reserve
+from foliot.store.flows import reserve
 from foliot.store.graphs import NO_GRAPHS, fire_graphs
 from foliot.store.recovery import is_contended
 from foliot.store.schedules import (

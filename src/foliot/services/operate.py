@@ -11,7 +11,7 @@ from foliot.domain.pace import allowance, used
 from foliot.kit import telemetry
 from foliot.store import letters, operations, sweeps
 from foliot.store.database import Connection, Database
-from foliot.store.dispatch import Flow, reserve
+from foliot.store.flows import Flow, reserve
 from foliot.store.letters import Rankable
 from foliot.store.operations import Fed, Hungry
 from foliot.store.recovery import is_contended

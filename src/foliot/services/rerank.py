@@ -10,7 +10,7 @@ from foliot.domain.fairness import Priority, step
 from foliot.domain.rerank import Rerank, begin, catch_up, draw_together, spread_out
 from foliot.store import rerank
 from foliot.store.database import Connection, Database
-from foliot.store.dispatch import Flow
+from foliot.store.flows import Flow
 from foliot.store.recovery import is_contended
 from foliot.store.rerank import Ends
 

@@ -14,7 +14,7 @@ from foliot.kit.signals import DUE, READY
 from foliot.store.admission import enter
 from foliot.store.audit import DOING, Deed, Note, write
 from foliot.store.database import Connection, Database
-from foliot.store.dispatch import Flow, reserve
+from foliot.store.flows import Flow, reserve
 from foliot.store.recovery import is_contended, is_gone
 from foliot.store.sealed import sealed_run
 from foliot.store.submission import (

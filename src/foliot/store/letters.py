@@ -11,7 +11,7 @@ from foliot.domain.letters import MOST_ATTEMPTS, Selection
 from foliot.domain.spec import Spec
 from foliot.store.admission import enter, untying
 from foliot.store.database import Connection, Database, Line, Row
-from foliot.store.dispatch import Flow
+from foliot.store.flows import Flow
 from foliot.store.statements import SQL
 
 FOREVER: Final = datetime.max.replace(tzinfo=UTC)

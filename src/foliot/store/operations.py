@@ -14,7 +14,7 @@ from foliot.domain.operation import OperationKind, OperationState, Progress
 from foliot.domain.states import State
 from foliot.store.admission import enter, untying
 from foliot.store.database import Connection, Database, Line, Row
-from foliot.store.dispatch import Flow, Ranks
+from foliot.store.flows import Flow, Ranks
 from foliot.store.jobs import draw_ids
 from foliot.store.statements import SQL
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from foliot.domain.rerank import Rerank
 from foliot.store.database import Connection, Database, Line
-from foliot.store.dispatch import Flow
+from foliot.store.flows import Flow
 from foliot.store.statements import SQL
 
 

@@ -8,7 +8,7 @@ from foliot.domain.fairness import Priority, step
 from foliot.domain.misfire import GRACE, Advance
 from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.database import Connection, Line
-from foliot.store.dispatch import Flow, Ranks
+from foliot.store.flows import Flow, Ranks
 from foliot.store.statements import SQL
 
 

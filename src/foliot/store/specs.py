@@ -9,7 +9,7 @@ from foliot.domain.fairness import Priority
 from foliot.domain.spec import Spec
 from foliot.kit.clock import Steady, steady
 from foliot.store.database import Database, Line
-from foliot.store.dispatch import Flow
+from foliot.store.flows import Flow
 
 TENANTS_REMEMBERED: Final = 2.0
 """Seconds that the weights and limits of tenants are believed without asking again."""

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.admission import enter
 from foliot.store.database import Line
-from foliot.store.dispatch import Flow, reserve
+from foliot.store.flows import Flow, reserve
 from foliot.store.statements import SQL
 
 Table = Literal["runs", "timers"]
