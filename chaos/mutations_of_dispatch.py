@@ -176,6 +176,13 @@ _LEAF_BY_CLOCK = Mutant(
     [burst((0.0, "kill", "api-0"), (4.0, "kill", "api-1"), (8.0, "partition", "api-0"))],
     40.0,
 )
+_SUSPECTS_AMONG_OTHERS = Mutant(
+    "suspects-among-others",
+    "a run under which workers died again and again is still run among others, and takes the next worker along",
+    (Edit("domain/suspicion.py", "SUSPICIOUS: Final = 2\n", "SUSPICIOUS: Final = 20\n"),),
+    [burst((0.0, "poison", "workers"))],
+    75.0,
+)
 OF_DISPATCH: Final = (
     _GUARDIAN_OFF,
     _ONCE_IGNORED,
@@ -190,4 +197,5 @@ OF_DISPATCH: Final = (
     _HAND_BACK_KEEPS_FENCE,
     _REPLY_FORGOTTEN,
     _LEAF_BY_CLOCK,
+    _SUSPECTS_AMONG_OTHERS,
 )

@@ -36,6 +36,7 @@ LEFT_OUT = {
     "joined-unfenced",
     "cut-off-ignored",
     "kin-left",
+    "suspects-among-others",
     "key-believed",
     "expiry-forgotten",
     "role-ignored",
