@@ -99,7 +99,8 @@ _GAP_IGNORED = Mutant(
 )
 ONLY_SIMULATED: Final = (_FOLD_IGNORED,)
 """For a real campaign the clocks of some zone would have to change while it lasts."""
-UNPROVEN: Final = (_WINDOW_IGNORED, _EDIT_REACHES_BACK, _BACKFILL_DOUBLES, _GAP_IGNORED)
-"""Not seen to be noticed: 40 seeds of the simulation were not enough, or not come to an end. They are no part of `make
-mutants` until a campaign is found that notices them."""
-OF_TIME: Final = (_CALENDAR_IGNORED, _SCHEDULE_UNCOMPARED)
+UNPROVEN: Final = (_WINDOW_IGNORED, _EDIT_REACHES_BACK, _BACKFILL_DOUBLES, _GAP_IGNORED, _SCHEDULE_UNCOMPARED)
+"""Not seen to be noticed: 40 seeds of the simulation were not enough, or not come to an end; under the last one a
+scheduler falls over the primary key of `firing` before anything is fired twice, and who falls over proves nothing. They
+are no part of `make mutants` until a campaign is found that notices them."""
+OF_TIME: Final = (_CALENDAR_IGNORED,)
