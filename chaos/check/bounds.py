@@ -10,6 +10,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     lease: float = 15.0
     """Silence after which a worker is dead."""
+    heartbeat: float = 5.0
+    """How often a worker shows that it lives."""
     grace: float = 30.0
     """An instant handled within this time is on time."""
     lateness: float = 30.0

@@ -119,6 +119,9 @@ def _execution(case: Case, place: Place, start: Effect) -> Execution:
     row = run.attempt_of(start.fence)
     if row is not None and row["finishedAt"] is not None:
         over.append(seconds(row["finishedAt"]))
+    if row is None and (taken := run.moment("finishedAt")) is not None:
+        # Its worker fell silent before it could tell of the start, and the run was ended when the lease was over.
+        over += [taken] if taken >= alive + case.bounds.lease - case.bounds.heartbeat else []
     return Execution(place, start, min(over), alive if ended is None else ended)
 
 
