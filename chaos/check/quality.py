@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from chaos.check.case import Case
 from chaos.check.fairness import fair_shares
+from chaos.check.poison import poisonous
 from chaos.check.recovery import promised, restarts
 from chaos.check.submissions import TERMINAL
 from chaos.check.waits import Wait, first_starts
@@ -97,6 +98,8 @@ def duplicates(case: Case) -> dict[str, Any]:
     runs = sum(bool(run.starts) for run in case.runs.values())
     quiet = around = 0
     for run in case.restarted:
+        if poisonous(case, run):  # it kills whoever runs it, and that is no fault of ours
+            continue
         ended = {end.fence for end in run.ends if end.failed}
         ended |= {row["fence"] for row in run.attempts if row["status"] in _RETRIED}
         for before, after in pairwise(run.starts):

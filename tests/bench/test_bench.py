@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from foliot.bench.produce import limited_spec
 from foliot.bench.pulse import Beat, Look, Pulse
 from foliot.bench.report import is_noisy, page, publish
 from foliot.bench.tune import SETTINGS, finalists
+from foliot.bench.watch import PROC, children
 from foliot.store.submission import NewRun
 from world import World
 
@@ -32,6 +34,20 @@ def test_the_bench_measures_beside_the_floor_and_finds_every_run_in_history():
     assert len(results["repeats"]["drain"]["floor"]) == 3
     assert 300 < results["walBytesPerRun"] < 5_000
     assert results["historyRows"] == results["runsSubmitted"] > 0
+
+
+@pytest.mark.skipif(not PROC.exists(), reason="who started whom is read from /proc")
+def test_a_bench_that_is_told_to_end_leaves_nothing_behind():
+    command = [sys.executable, "-m", "foliot", "bench", "--seconds", "0.5", "--only", "drain"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as bench:
+        assert bench.stderr is not None
+        bench.stderr.readline()  # it measures now
+        started = children(bench.pid)
+        assert started
+        bench.send_signal(signal.SIGTERM)
+        bench.stderr.read()
+    assert bench.returncode == 128 + signal.SIGTERM
+    assert not [pid for pid in started if (PROC / str(pid)).exists()]
 
 
 async def test_start_latency_is_measured_from_the_call_to_the_handler_beside_two_bare_commits():

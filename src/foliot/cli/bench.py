@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -65,7 +66,10 @@ def bench(seconds: float, sections: tuple[str, ...], schedules: int, burst: int 
     The raw floor is the same SQL in a bare loop on the same server, tuned first: what nothing above it could beat.
     In a checkout, a run of all sections, or of one alone, writes its report to docs/proof if of full length.
     """
-    found = asyncio.run(_run(seconds, sections or SECTIONS, Load(schedules, burst)))
+    try:
+        found = asyncio.run(_run(seconds, sections or SECTIONS, Load(schedules, burst)))
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
     if json:
         as_json(found["results"])
     else:
@@ -86,6 +90,7 @@ def _title(sections: tuple[str, ...]) -> str | None:
 
 
 async def _run(seconds: float, sections: tuple[str, ...], jobs: Load) -> dict[str, Any]:
+    _heed_the_end()
     load, began = os.getloadavg()[0], time.monotonic()
     found: dict[str, Any] = {}
     if any(name != SCHEDULES for name in sections):
@@ -107,6 +112,12 @@ async def _run(seconds: float, sections: tuple[str, ...], jobs: Load) -> dict[st
         "seconds": seconds,
         "results": found,
     }
+
+
+def _heed_the_end() -> None:
+    """SIGTERM ends the server and the processes of the bench as well, as Ctrl-C does."""
+    if (task := asyncio.current_task()) is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def _tell(text: str) -> None:
