@@ -167,9 +167,12 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
 
 async def _watch_lines(world: World) -> None:
     """Look all the time for lines with room in which somebody stands uncalled: later comers may call it after all."""
+    seen = 0
     while True:
-        (found,) = world.ground.fetch(SQL["left_behind"], FIRST, MANY)
-        world.left_behind.update(found["found"] or ())
+        if seen != world.server.statements:  # else nothing can have changed, and some seeds wait for an hour
+            seen = world.server.statements
+            (found,) = world.ground.fetch(SQL["left_behind"], FIRST, MANY)
+            world.left_behind.update(found["found"] or ())
         await asyncio.sleep(LOOKS)
 
 
