@@ -1,6 +1,7 @@
 """Bodies that are not what they should be, before any field is looked at."""
 
 import json
+from time import process_time
 
 import pytest
 
@@ -143,6 +144,24 @@ async def test_more_than_a_thousand_names_in_one_object_are_refused_but_in_a_pay
     answer = await api("POST", "/v1/jobs", raw=raw)
     assert answer.field
     assert (await api.create(payload=json.loads(many)))["jobId"]
+    for what in ("jobs", "runs"):  # the name of the list within a payload makes for a closer look
+        item = b'{"name":"x","handler":"f","payload":["%b","%b",%b]}' % (what.encode(), what.encode(), many.encode())
+        raw = b'{"%b":[%b]}' % (what.encode(), item if what == "jobs" else item.replace(b'"name":"x",', b""))
+        assert (await api("POST", f"/v1/{what}:batch", raw=raw)).status == 201, what
+
+
+async def test_looking_for_names_that_stand_twice_takes_no_longer_than_reading(api: Caller):
+    """Of each object with one, every name was held against every other: two seconds, in which no other call goes on."""
+    item = "{" + ",".join(f'"{number:x}":1' for number in range(998)) + ',"z":1,"z":1}'
+    raw = '{"runs":[{"handler":"f","payload":["runs","runs",' + ",".join([item] * 130) + "]}]}"
+    begin = process_time()
+    assert (await api("POST", "/v1/runs:batch", raw=raw.encode())).field == "runs[0].payload"
+    assert process_time() - begin < 1
+
+
+async def test_a_misspelt_name_of_a_megabyte_gets_no_hint(api: Caller):
+    answer = await api("POST", "/v1/runs", raw=b'{"handler":"f","%b":1}' % (b"queue" * 200_000))
+    assert answer.json["errors"][0]["hint"] == "see /docs for the fields of this call"
 
 
 async def test_a_name_twice_inside_a_payload_is_the_handlers_business(api: Caller):

@@ -1,10 +1,13 @@
 """Calendars over HTTP: written, imported, previewed, followed, refused."""
 
 import json
+from datetime import timedelta
+from time import process_time
 
 import pytest
 
 from api.calling import PLAIN, Caller
+from world import utc
 
 BERLIN = {
     "timezone": "Europe/Berlin",
@@ -16,6 +19,7 @@ BERLIN = {
         {"from": "2030-06-01T00:00:00Z", "until": "2030-06-01T04:00:00+02:00"},
     ],
 }
+MANY_WEEKLY = [{"weekly": f"MON {n // 20:02}:{n % 20 * 2:02}/MON {n // 20:02}:{n % 20 * 2 + 1:02}"} for n in range(201)]
 ICS = (
     "BEGIN:VCALENDAR\r\nX-WR-TIMEZONE:Europe/Berlin\r\n"
     "BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20301225\r\nDTEND;VALUE=DATE:20301227\r\nSUMMARY:Weihnachten\r\nEND:VEVENT\r\n"
@@ -89,6 +93,20 @@ async def test_a_preview_shows_the_closed_times_joined_and_named(api: Caller):
     ]
 
 
+async def test_a_preview_names_thousands_of_windows_without_comparing_all_with_all(api: Caller):
+    first = utc("2026-01-01")
+    hours = [first + timedelta(hours=4 * number) for number in range(9_000)]
+    windows = [
+        {"from": at.isoformat(), "until": (at + timedelta(hours=1)).isoformat(), "name": f"{number}"}
+        for number, at in enumerate(hours)
+    ]
+    assert (await api("PUT", "/v1/calendars/many", {"timezone": "UTC", "blackouts": windows})).status == 201
+    begin = process_time()
+    seen = (await api.get("/v1/calendars/many:preview?from=2026-01-01T00:00:00Z&until=2030-12-31T00:00:00Z")).json
+    assert process_time() - begin < 3
+    assert [each["names"] for each in seen["items"]] == [[f"{number}"] for number in range(9_000)]
+
+
 async def test_a_job_follows_a_calendar_and_says_so(api: Caller):
     await api("PUT", "/v1/calendars/de", BERLIN)
     timing = {"cronExpression": "0 9 * * *", "timezone": "Europe/Berlin", "scheduleAt": "2030-12-25T00:00:00Z"}
@@ -149,6 +167,7 @@ async def test_a_schedule_is_previewed_on_a_calendar(api: Caller):
         ({"timezone": "UTC", "blackouts": [{}]}, "blackouts[0].from"),
         ({"timezone": "UTC", "blackouts": [{"weekly": "SAT 25:00/SUN 06:00"}]}, "blackouts[0].weekly"),
         ({"timezone": "UTC", "blackouts": [{"weekly": "SAT 22:00/SAT 22:00"}]}, "blackouts[0].weekly"),
+        ({"timezone": "UTC", "blackouts": MANY_WEEKLY}, "blackouts"),
         (
             {"timezone": "UTC", "blackouts": [{"weekly": "SAT 22:00/SUN 06:00", "until": "2030-01-01T00:00:00"}]},
             "blackouts[0].weekly",

@@ -1,13 +1,15 @@
 """Calendars: what is open, what follows, and what they make of a schedule."""
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import takewhile
+from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from foliot.domain.calendar import LOOKOUT, Calendar, Weekly, Window
+from foliot.domain.calendar import LOOKOUT, Calendar, Weekly, Window, joined
 from foliot.domain.cron import Cron
 from foliot.domain.errors import InvalidField
 from foliot.domain.moving import Taken, destination
@@ -260,3 +262,27 @@ def test_what_makes_no_window_is_refused(start, end):
 def _fires(recurrence, after):
     while (after := next_fire(recurrence, after)) is not None:
         yield after.astimezone(UTC)
+
+
+@given(
+    st.lists(st.builds(Weekly, st.integers(0, 10_079), st.sampled_from([1, 60, 1_440, 5_000])), min_size=1, max_size=8)
+)
+def test_windows_of_a_week_are_joined_to_the_same_minutes(windows: list[Weekly]):
+    minutes = _minutes(windows)
+    assume(len(minutes) < 10_080)
+    found = joined(windows)
+    assert _minutes(found) == minutes
+    assert sum(each.length for each in found) == len(minutes), "none covers what another does"
+    assert not {(each.start + each.length) % 10_080 for each in found} & {each.start for each in found}, "none touch"
+
+
+def _minutes(windows: Iterable[Weekly]) -> set[int]:
+    return {minute % 10_080 for each in windows for minute in range(each.start, each.start + each.length)}
+
+
+def test_windows_that_follow_each_other_are_stepped_over_at_once():
+    """Of a thousand that touch, each was looked at from the end of each other: seven seconds for each fire."""
+    begin = process_time()
+    calendar = Calendar("Europe/Berlin", weekly=tuple(Weekly(minute, 2) for minute in range(4_000)))
+    assert calendar.next_open(utc("2026-01-05")) == utc("2026-01-07 17:41")
+    assert process_time() - begin < 3

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from itertools import islice
+from time import process_time
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from domain.readings import BERLIN, ELAPSED, FIXED, HOUR, MINUTE, matcher, minutes_between, utc, zones_and_starts
 from foliot.domain.cron import USUAL, Cron, Dst, fires_after, next_after
 from foliot.domain.preview import preview
-from foliot.domain.schedule import Every, canonical_key, parse_key
+from foliot.domain.schedule import Every, canonical_key, next_fire, parse_key
 
 RULES = [Dst(gap, fold) for gap in ("end", "skip") for fold in ("once", "twice")]
 SPRING, AUTUMN = utc(2026, 3, 28, 12), utc(2026, 10, 24, 12)
@@ -142,3 +143,18 @@ def test_a_preview_of_an_interval_is_in_utc_and_one_that_ends_is_short():
     assert (first.at, second.at) == (utc(2026, 3, 29, 12), utc(2026, 3, 30))
     assert first.local.tzinfo == ZoneInfo("UTC")
     assert preview(Cron("0 0 1 1 *"), utc(9998, 6, 1), 5) == preview(Cron("0 0 1 1 *"), utc(9998, 6, 1), 1)
+
+
+@pytest.mark.parametrize("fold", ["once", "twice"])
+@pytest.mark.parametrize("expression", ["30 2 * 3 0L", "* * 2 * 3 0L"])
+def test_what_the_clocks_always_skip_is_not_looked_for_until_the_end_of_time(expression: str, fold: str):
+    """Every second of that hour, each year until 9999: one preview kept an API process busy for minutes, or hours."""
+    begin = process_time()
+    assert next_fire(Cron(expression, "Europe/Berlin", Dst("skip", fold)), utc(2026, 1, 1)) is None
+    assert process_time() - begin < 3
+
+
+def test_what_comes_right_after_a_gap_that_is_skipped_is_not_lost():
+    cron = Cron("* * 2,3 * 3 0L", "Europe/Berlin", Dst("skip", "once"))
+    assert next_fire(cron, utc(2026, 3, 1)) == utc(2026, 3, 29, 1)
+    assert next_fire(cron, utc(2026, 3, 29, 1)) == utc(2026, 3, 29, 1, 0, 1)

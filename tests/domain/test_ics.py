@@ -3,6 +3,7 @@
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from itertools import count
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -288,6 +289,42 @@ def test_days_rise_from_the_first_and_stay_within_the_horizon(frequency, interva
     assert days[-1] <= horizon
     later = list(repeat_days(repeat, first, (since, horizon), count()))
     assert [day for day in later if day >= since] == [day for day in days if day >= since]
+
+
+def _hostile(lines: str, start: str = "00010101", uid: str = "a") -> str:
+    return f"BEGIN:VEVENT\nUID:{uid}\nDTSTART;VALUE=DATE:{start}\n{lines}END:VEVENT\n"
+
+
+_DAYS = [(date(1600, 1, 1) + timedelta(days=number)).strftime("%Y%m%d") for number in range(50_000)]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(_hostile(f"RECURRENCE-ID:{','.join(_DAYS)}\n") + _hostile("") * 5_000, id="shared exceptions"),
+        pytest.param(
+            _hostile(f"RRULE:FREQ=DAILY;BYMONTHDAY={'31,' * 200_000}31\n", "20260101"), id="a rule of a megabyte"
+        ),
+        pytest.param(
+            "".join(_hostile("RRULE:FREQ=YEARLY;COUNT=9999;BYDAY=99MO\n", uid=str(n)) for n in range(98)),
+            id="whole years",
+        ),
+        pytest.param(
+            f"BEGIN:VEVENT\nDTSTART;TZID={'/a' * 200_000}:20260101T000000\nEND:VEVENT\n", id="a zone in parts"
+        ),
+    ],
+)
+def test_no_file_keeps_a_processor_for_long(events: str):
+    """Each of these took from half a minute to hours."""
+    begin = process_time()
+    read_ics(f"BEGIN:VCALENDAR\n{events}END:VCALENDAR", TODAY)
+    assert process_time() - begin < 5
+
+
+def test_a_year_is_as_many_steps_as_it_has_weeks():
+    steps = iter(range(1_000))
+    assert list(repeat_days(parse_repeat("FREQ=YEARLY;COUNT=9;BYDAY=99MO"), TODAY, (TODAY, date(2036, 1, 1)), steps))
+    assert next(steps) == 11 * 53
 
 
 def test_what_would_take_too_long_to_follow_is_told_and_not_followed():

@@ -1,5 +1,6 @@
 """Recurrence rules: what RFC 5545 says of them, read a second time, day by day and second by second."""
 
+import tracemalloc
 from calendar import isleap, monthrange
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -439,3 +440,17 @@ def test_they_end_with_the_calendar(zone, freq):
     rrule = recurring(f"FREQ={freq.name}", zone, USUAL, None)
     assert next_fire(rrule, datetime.max.replace(tzinfo=UTC)) is None
     assert ZoneInfo(zone).key in canonical_key(rrule)
+
+
+@pytest.mark.parametrize("form", ["FREQ=DAILY;BYSECOND={all};INTERVAL={n}", "FREQ=SECONDLY;INTERVAL=10000{n}"])
+def test_rules_that_fire_each_second_are_not_remembered_at_megabytes_each(form: str):
+    """Three to seven, for a thousand rules, which whoever may look ahead could ask for."""
+    every = {name: ",".join(map(str, range(size))) for name, size in (("hours", 24), ("minutes", 60), ("all", 60))}
+    tracemalloc.start()
+    try:
+        for number in range(1, 7):
+            rule = form.format(n=number, **every) + f";BYHOUR={every['hours'][2:]};BYMINUTE={every['minutes']}"
+            assert next(rule_fires_after(recurring(rule, "UTC", USUAL, None), utc(2026, 1, 1)))
+        assert tracemalloc.get_traced_memory()[0] < 6 << 20
+    finally:
+        tracemalloc.stop()

@@ -134,6 +134,12 @@ async def test_words_before_the_answer_are_passed_over(caller: Caller):
     assert (reply.status, reply.text) == (200, b"ok")
 
 
+async def test_words_before_the_answer_come_to_an_end(caller: Caller):
+    """A target that sends nothing else kept a worker's processor busy for as long as its job may take."""
+    with pytest.raises(aiohttp.ClientPayloadError, match="1xx"):
+        await asked(caller, Script(b"HTTP/1.1 102 Processing\r\n\r\n" * 21 + OK), 1)
+
+
 async def test_nonsense_is_an_error_of_the_library(caller: Caller):
     with pytest.raises(aiohttp.ClientResponseError):
         await asked(caller, Script(b"nonsense\r\n\r\n"), 1)

@@ -212,6 +212,25 @@ async def test_a_flood_of_denials_is_counted_instead_of_written(world: World):
     assert await trail.flush() == 0
 
 
+async def test_who_floods_the_trail_hides_nothing_in_it(world: World):
+    """Five hundred keys that never were, each second, and what a key of a tenant's was denied was nobody's any more."""
+    trail = AuditTrail(world.database)
+    for number in range(10 * MOST_DENIALS):
+        trail.denied(deed(NOBODY, key=f"k{number}"), "no valid key")
+        trail.denied(deed(world.tenant), f"this key does not serve the queue {number}")
+    rival = world.tenant + 1
+    trail.denied(deed(rival), "has not the scope")
+    assert await trail.flush() == 2 * (MOST_DENIALS + 1) + 1
+    found = await world.sql(
+        "SELECT tenant, sum((after::json ->> 'attempts')::int)::int AS attempts FROM audit GROUP BY 1"
+    )
+    assert {row["tenant"]: row["attempts"] for row in found} == {
+        NOBODY: 10 * MOST_DENIALS,
+        world.tenant: 10 * MOST_DENIALS,
+        rival: 1,
+    }
+
+
 async def test_denials_that_cannot_be_written_are_kept(world: World, monkeypatch: pytest.MonkeyPatch):
     trail = AuditTrail(world.database)
     trail.denied(deed(NOBODY), "no valid key")

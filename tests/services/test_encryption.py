@@ -266,6 +266,30 @@ async def test_remote_workers_get_payloads_opened_and_their_words_are_sealed(sea
     assert (await sealed.insights.run(sealed.tenant, run)).error_message == f"no {MARK}"
 
 
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_remote_worker_that_names_another_tenant_keeps_nothing_from_being_sealed(sealed: World, late: bool):
+    run, rival = await submit(sealed), await sealed.another_tenant()
+    remote = await Remote(sealed, 12).register()
+    held = (await remote.claim()).runs
+    if late:
+        await sealed.sql("UPDATE run SET fence = $2 WHERE id = $1", run, held.fence[0])
+    ended = Ended(
+        run_id=encode("run", run),
+        fence=held.fence[0],
+        position=1,
+        tenant=rival,
+        attempt=0,
+        scheduled_at=held.scheduled_at[0],
+        started_at=None,
+        outcome=for_good(f"no {MARK}"),
+    )
+    await sealed.gateway.settle(MINE, SettleBody(remote.id, ended=[ended]))
+    assert await sealed.value("SELECT count(*) FROM late_result") == late
+    assert await in_plain(sealed) == set()
+    (attempt,) = (await sealed.insights.attempts(sealed.tenant, run=run, limit=5, cursor=None)).items
+    assert f"no {MARK}" in str(attempt)
+
+
 async def test_graphs_started_by_hand_carry_what_they_were_given(sealed: World, carrier: SqlCarrier):
     root = await sealed.job(name="a", key="a", onDemand=True, payload={"who": "nobody"})
     await sealed.job(name="b", key="b", onDemand=True, payload={"who": MARK}, dependsOn=["a"])

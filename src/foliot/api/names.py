@@ -10,10 +10,14 @@ from msgspec import inspect
 
 _PARTS: Final = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _MOST: Final = 3
+_LONGEST: Final = 100
+"""Characters of a name that somebody may have mistyped: to compare one of a megabyte takes a fifth of a second."""
 
 
 def nearest(shapes: tuple[Any, ...], place: str, given: str) -> list[str]:
     """Fields that bodies or queries of these types have at that place, the likest first."""
+    if len(given) > _LONGEST:
+        return []
     known = {name.lower(): name for shape in shapes for name in _names(shape, place)}
     wanted = given.lower()
     alike = difflib.get_close_matches(wanted, known, n=_MOST, cutoff=0.6)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
@@ -108,9 +109,11 @@ def read_query(request: Request, type_: Any) -> Any:
         if given:
             raise InvalidField(next(iter(given)), "this call takes no query parameters", "leave it out")
         return None
+    seen = set[str]()
     for name, value in given.multi_items():
-        if len(given.getlist(name)) > 1:
+        if name in seen:
             raise InvalidField(name, "is given more than once", "give it once")
+        seen.add(name)
         if "\0" in value:
             raise InvalidField(name, "contains a NUL character", "leave it out")
     return msgspec.convert(dict(given), type_, strict=False)
@@ -141,12 +144,11 @@ def _refuse_repeats(raw: bytes, *, deeply: bool) -> None:
     """The same name twice: which of the two was meant?"""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[Any, Any]:
-        if len(found) > MOST_NAMES:
+        if deeply and len(found) > MOST_NAMES:
             raise InvalidField(found[0][0], f"is one of more than {MOST_NAMES:,} names in one object", _FLATTEN)
         made: dict[Any, Any] = dict(found)
         if len(made) < len(found):
-            names = [name for name, _ in found]
-            made[_TWICE] = next(name for name in names if names.count(name) > 1)
+            made[_TWICE] = next(name for name, times in Counter(name for name, _ in found).items() if times > 1)
         return made
 
     # Numbers are not of interest here, and Python refuses to read those of more than 4,300 digits.

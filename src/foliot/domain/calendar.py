@@ -148,6 +148,11 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
         return {}
 
     @cached_property
+    def _every_week(self) -> tuple[Weekly, ...]:
+        """The weekly blackouts as disjoint ones that do not touch: searches step from end to end."""
+        return joined(self.weekly)
+
+    @cached_property
     def _once(self) -> list[Stretch]:
         """The one-off blackouts as disjoint stretches, rising."""
         return merged(window.instants(self.zone) for window in self.blackouts)
@@ -208,7 +213,7 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
         place = bisect_right(self._once, at, key=lambda stretch: stretch.start)
         if place and at < self._once[place - 1].end:
             yield self._once[place - 1]
-        for weekly in self.weekly:
+        for weekly in self._every_week:
             yield from (each for each in weekly.around(self.zone, at) if each.start <= at < each.end)
 
     def _earliest(self, at: datetime) -> datetime | None:
@@ -221,7 +226,7 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
                 yield stretch
             day += _DAY
         yield from self._once
-        for weekly in self.weekly:
+        for weekly in self._every_week:
             yield from weekly.between(self.zone, first, last)
 
     def _is_always_closed(self) -> bool:
@@ -230,8 +235,9 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
             if day not in self.business_days:
                 closed[day * 1440 : (day + 1) * 1440] = b"\1" * 1440
         for each in self.weekly:
-            for minute in range(each.start, each.start + each.length):
-                closed[minute % _WEEK_MINUTES] = 1
+            end = each.start + each.length
+            closed[each.start : min(end, _WEEK_MINUTES)] = b"\1" * (min(end, _WEEK_MINUTES) - each.start)
+            closed[: max(0, end - _WEEK_MINUTES)] = b"\1" * max(0, end - _WEEK_MINUTES)
         return all(closed)
 
 
@@ -240,6 +246,22 @@ class Named(NamedTuple):
 
     id: int
     calendar: Calendar
+
+
+def joined(windows: Iterable[Weekly]) -> tuple[Weekly, ...]:
+    """The same minutes of a week as windows of which none touches another; not all of a week."""
+    ends: list[list[int]] = []
+    for each in sorted(windows):
+        if ends and each.start <= ends[-1][1]:
+            ends[-1][1] = max(ends[-1][1], each.start + each.length)
+        else:
+            ends.append([each.start, each.start + each.length])
+    # What the last of them covers of the next week belongs to the first ones.
+    over = max((end for _, end in ends), default=0) - _WEEK_MINUTES
+    while len(ends) > 1 and over >= ends[0][0]:
+        over = max(over, ends.pop(0)[1])
+        ends[-1][1] = over + _WEEK_MINUTES
+    return tuple(Weekly(start, end - start) for start, end in ends)
 
 
 def merged(stretches: Iterable[Stretch]) -> list[Stretch]:

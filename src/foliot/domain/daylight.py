@@ -12,6 +12,8 @@ from foliot.domain.zone import first_change, first_showing, offset_at
 Readings = Callable[[datetime], Iterator[datetime]]
 """The readings of a wall clock, without a zone, that are asked for: all strictly after a given one, rising."""
 _SECOND: Final = timedelta(seconds=1)
+_MOST_CHANGES: Final = 1_000
+"""Of the clocks, from one fire to the next, before a search gives up: what fires only when they skip it never does."""
 
 
 class Dst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,31 +46,33 @@ def instants_after(
 
 
 def _follow_wall_clock(readings: Readings, zone: ZoneInfo, after: datetime, *, gap_end: bool) -> Iterator[datetime]:
-    for reading in readings(after.astimezone(zone).replace(tzinfo=None)):
+    upcoming, gaps = readings(after.astimezone(zone).replace(tzinfo=None)), 0
+    while gaps < _MOST_CHANGES and (reading := next(upcoming, None)) is not None:
         fire = first_showing(zone, reading)
-        if not gap_end and fire.astimezone(zone).replace(tzinfo=None) != reading:
-            continue
-        if fire > after:  # not so for a first pass seen from the second, nor for further readings in one gap
+        if not gap_end and (shown := fire.astimezone(zone).replace(tzinfo=None)) != reading:
+            upcoming, gaps = readings(shown - _SECOND), gaps + 1  # past all readings of this gap
+        elif fire > after:  # not so for a first pass seen from the second, nor for further readings in one gap
             yield fire
-            after = fire
+            after, gaps = fire, 0
 
 
 def _follow_elapsed_time(readings: Readings, zone: ZoneInfo, after: datetime, *, gap_end: bool) -> Iterator[datetime]:
     offset = offset_at(zone, after)
     known = (after + offset).replace(tzinfo=None)  # nothing is asked for between this and `reading`
-    upcoming = readings(known)
+    upcoming, changes = readings(known), 0
     reading = next(upcoming, None)
-    while reading is not None:
+    while reading is not None and changes < _MOST_CHANGES:
         fire = (reading - offset).replace(tzinfo=UTC)
         change = first_change(zone, offset, after, fire)
         if change is None:
             yield fire
-            after, known, reading = fire, reading, next(upcoming, None)
+            after, known, reading, changes = fire, reading, next(upcoming, None), 0
             continue
+        changes += 1
         offset, after = offset_at(zone, change), change - _SECOND
         if gap_end and reading < (change + offset).replace(tzinfo=None):  # the clocks jump over it
             yield change
-            after = change
+            after, changes = change, 0
         shown = (after + offset).replace(tzinfo=None)
         if not known <= shown < reading:  # set back before what is known, or forward beyond it
             known, upcoming = shown, readings(shown)

@@ -1,7 +1,7 @@
 """On which days an event of an imported calendar repeats: the part of RRULE that calendars of closures use."""
 
 import re
-from calendar import monthrange
+from calendar import isleap, monthrange
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
@@ -15,6 +15,9 @@ _DAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _WEEKDAY: Final = re.compile(r"([+-]?[1-9][0-9]?)?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z)?)?", re.ASCII)
 _LONGEST: Final = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": 7, "DAILY": 1}
+_LONGEST_RULE: Final = 512
+_A_STEP: Final = 7
+"""Days that are looked at for one step: a year of many is not the work of one day."""
 _HINT: Final = "FREQ, INTERVAL, COUNT, UNTIL, BYMONTH, BYMONTHDAY, BYDAY and WKST are understood"
 
 Frequency = Literal["YEARLY", "MONTHLY", "WEEKLY", "DAILY"]
@@ -31,15 +34,17 @@ class Repeat(msgspec.Struct, frozen=True, kw_only=True):
     until: date | None = None
     until_time: datetime | None = None
     """If the rule ends at an instant or, without a zone, at a reading; `until` is then a day later, to be sure."""
-    months: tuple[int, ...] = ()
-    month_days: tuple[int, ...] = ()
-    weekdays: tuple[tuple[int | None, int], ...] = ()
+    months: frozenset[int] = frozenset()
+    month_days: frozenset[int] = frozenset()
+    weekdays: frozenset[tuple[int | None, int]] = frozenset()
     """Which one of the month (or year), if not all; and which day, 0 being Monday."""
     week_start: int = 0
 
 
 def parse_repeat(rule: str) -> Repeat:
     """Read an RRULE; what is not understood is InvalidField, so that nothing is followed half."""
+    if len(rule) > _LONGEST_RULE:
+        raise InvalidField("RRULE", f"is longer than {_LONGEST_RULE} characters", "split the event into several")
     parts: dict[str, str] = {}
     for part in rule.strip().upper().rstrip(";").split(";"):
         name, equals, value = part.partition("=")
@@ -70,7 +75,7 @@ def parse_repeat(rule: str) -> Repeat:
 def repeat_days(repeat: Repeat, first: date, span: tuple[date, date], steps: Iterator[int]) -> Iterator[date]:
     """Go through the days on which it repeats, `first` being the first; those before the `span` may be left out.
 
-    Each period that is looked at takes one of the `steps`; without any left it is TooLong.
+    Each period that is looked at takes one of the `steps`, or one for each week of it; without any left it is TooLong.
     """
     given = 0
     since, horizon = span
@@ -93,11 +98,12 @@ def _following(repeat: Repeat, first: date, span: tuple[date, date], steps: Iter
     # What is counted has to be gone through from the beginning.
     passed = 0 if repeat.count else max(0, (since - first).days // (_LONGEST[repeat.frequency] * repeat.interval) - 1)
     for number in count(passed):
-        if next(steps, None) is None:
-            raise TooLong("its repetitions, with those before it, are too many to go through")
         days = _period(repeat, first, number * repeat.interval)
         if days is None or days[0] > last:
             return
+        for _ in range(0, len(days), _A_STEP):
+            if next(steps, None) is None:
+                raise TooLong("its repetitions, with those before it, are too many to go through")
         for day in sorted(set(_chosen(repeat, first, days))):
             if first <= day <= last:
                 yield day
@@ -128,13 +134,14 @@ def _month(year: int, month: int) -> list[date]:
 
 
 def _chosen(repeat: Repeat, first: date, days: list[date]) -> Iterator[date]:
+    weekdays = {weekday for _, weekday in repeat.weekdays}
     for day in days:
-        if repeat.months and day.month not in repeat.months:
+        if (weekdays and day.weekday() not in weekdays) or (repeat.months and day.month not in repeat.months):
             continue
         length = monthrange(day.year, day.month)[1]
-        if repeat.month_days and not {day.day, day.day - length - 1} & set(repeat.month_days):
+        if repeat.month_days and repeat.month_days.isdisjoint((day.day, day.day - length - 1)):
             continue
-        if repeat.weekdays and not any(_is_one(repeat, day, which, weekday) for which, weekday in repeat.weekdays):
+        if repeat.weekdays and repeat.weekdays.isdisjoint(_names_of(repeat, day, length)):
             continue
         if not repeat.weekdays and not repeat.month_days and not _is_like_first(repeat, day, first):
             continue
@@ -148,16 +155,12 @@ def _is_like_first(repeat: Repeat, day: date, first: date) -> bool:
     return repeat.frequency == "DAILY" or day.day == first.day
 
 
-def _is_one(repeat: Repeat, day: date, which: int | None, weekday: int) -> bool:
-    if day.weekday() != weekday:
-        return False
-    if which is None:
-        return True
+def _names_of(repeat: Repeat, day: date, length: int) -> tuple[tuple[int | None, int], ...]:
+    """As what weekday a rule may mean it: as any, or as one counted from either end of its month or year."""
+    number, weekday = day.day - 1, day.weekday()
     if repeat.frequency == "YEARLY" and not repeat.months:
-        number, length = day.timetuple().tm_yday - 1, date(day.year, 12, 31).timetuple().tm_yday
-    else:
-        number, length = day.day - 1, monthrange(day.year, day.month)[1]
-    return number // 7 + 1 == which if which > 0 else (length - 1 - number) // 7 + 1 == -which
+        number, length = day.timetuple().tm_yday - 1, 366 if isleap(day.year) else 365
+    return (None, weekday), (number // 7 + 1, weekday), (-((length - 1 - number) // 7 + 1), weekday)
 
 
 def _refuse_senseless(repeat: Repeat) -> None:
@@ -184,8 +187,8 @@ def _until(text: str | None) -> tuple[date | None, datetime | None]:
     raise InvalidField("RRULE", f"UNTIL={text[:40]} is no date", _HINT)
 
 
-def _numbers(text: str, name: str, least: int, most: int) -> tuple[int, ...]:
-    return tuple(_number(each, name, least, most) for each in text.split(",")) if text else ()
+def _numbers(text: str, name: str, least: int, most: int) -> frozenset[int]:
+    return frozenset(_number(each, name, least, most) for each in text.split(",")) if text else frozenset()
 
 
 def _number(text: str, name: str, least: int, most: int) -> int:
@@ -194,14 +197,14 @@ def _number(text: str, name: str, least: int, most: int) -> int:
     raise InvalidField("RRULE", f"{name}={text[:20]} is none", f"from {least} to {most:,}")
 
 
-def _weekdays(text: str) -> tuple[tuple[int | None, int], ...]:
-    found = []
+def _weekdays(text: str) -> frozenset[tuple[int | None, int]]:
+    found = set[tuple[int | None, int]]()
     for each in text.split(",") if text else ():
         match = _WEEKDAY.fullmatch(each)
         if match is None:
             raise InvalidField("RRULE", f"BYDAY={each[:20]} is none", "for example MO or -1MO")
-        found.append((int(match[1]) if match[1] else None, _DAYS.index(match[2])))
-    return tuple(found)
+        found.add((int(match[1]) if match[1] else None, _DAYS.index(match[2])))
+    return frozenset(found)
 
 
 def _known_day(text: str) -> str:

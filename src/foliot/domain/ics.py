@@ -20,7 +20,7 @@ AHEAD: Final = timedelta(days=3660)
 BEHIND: Final = timedelta(days=366)
 """Repetitions that are longer past than this are left out: nobody asks for them any more."""
 _MOST_STEPS: Final = 200_000
-"""Days, weeks, months and years that the repeating events of a file are followed through, all together."""
+"""Days and weeks, those of months and years too, that the repeating events of a file are followed through together."""
 _FILE: Final = ["VCALENDAR"]
 _EVENT: Final = ["VCALENDAR", "VEVENT"]
 _LONGEST: Final = timedelta(days=366)
@@ -152,7 +152,7 @@ def _closures(event: _Event, today: date, replaced: set[Moment], steps: Iterator
     zone = zone_of(start)
     if (replaces := event.one("RECURRENCE-ID")) is not None:
         _replacing(replaces)
-    left_out = replaced | _excepted(event, first)
+    left_out = (replaced, _excepted(event, first))  # not joined: thousands of events may share the first
     starts = [
         *_starts(event, first, today, steps),
         *(each for line in event.fields.get("RDATE", ()) for each in moments_of(line)),
@@ -173,11 +173,12 @@ def _excepted(event: _Event, first: Moment) -> set[Moment]:
     return {each for line in lines for each in (moments_of(line) if isinstance(first, datetime) else days_of(line))}
 
 
-def _is_left_out(start: Moment, zone: ZoneInfo | None, left_out: set[Moment]) -> bool:
+def _is_left_out(start: Moment, zone: ZoneInfo | None, left_out: tuple[set[Moment], ...]) -> bool:
     """By what it is, or by its day where nothing but a day was named."""
-    if isinstance(start, datetime) and start.date() in left_out:
-        return True
-    return start in left_out or placed(start, zone) in left_out
+    if not any(left_out):
+        return False
+    faces = {start, placed(start, zone), *([start.date()] if isinstance(start, datetime) else ())}
+    return any(not faces.isdisjoint(each) for each in left_out)
 
 
 def _starts(event: _Event, first: Moment, today: date, steps: Iterator[int]) -> Iterator[Moment]:

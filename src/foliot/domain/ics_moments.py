@@ -14,6 +14,8 @@ from foliot.domain.zone import check_zone, first_showing
 _DURATION: Final = re.compile(
     r"\+?P(?=.)(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?=.)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?", re.ASCII
 )
+_MOST_PARTS: Final = 3
+"""Of the name of a zone: America/Argentina/Ushuaia."""
 
 Moment = date | datetime
 """An all-day event's day; a timed event's reading of a wall clock, or instant."""
@@ -69,7 +71,7 @@ def zone_of(line: Line) -> ZoneInfo | None:
 def zone_named(name: str) -> ZoneInfo | None:
     """IANA names, also behind a prefix such as `/freeassociation.sourceforge.net/Europe/Berlin`."""
     parts = name.strip("/").split("/")
-    for some in range(len(parts)):
+    for some in range(max(0, len(parts) - _MOST_PARTS), len(parts)):
         try:
             return check_zone("/".join(parts[some:]))
         except InvalidField:

@@ -1,8 +1,9 @@
 """At which instants a recurrence rule of RFC 5545 fires in its time zone."""
 
+from array import array
 from bisect import bisect_left
 from calendar import isleap, monthrange
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import groupby, product
@@ -21,6 +22,9 @@ FARTHEST: Final = 400
 """Years that are looked ahead: after so many the calendar repeats itself, days of the week and all."""
 _EPOCH: Final = FIRST.toordinal()
 _PER_DAY: Final = {Freq.HOURLY: 24, Freq.MINUTELY: 1_440, Freq.SECONDLY: 86_400}
+_REMEMBERED: Final = 128
+"""Rules whose times of the day are kept: at worst 45 MB of them."""
+_Numbers = tuple[int, ...]
 _ANY_START: Final = datetime(2001, 1, 1)  # noqa: DTZ001 - a reading of a wall clock
 
 
@@ -107,7 +111,7 @@ def _seconds_within_days(rule: Rule, phase: int, after: datetime) -> Iterator[tu
     slots, today = _slots(rule), after.toordinal()
     for day in _days_from(rule, 0, after.date()) if slots.seconds else ():
         wanted = (phase - (day - _EPOCH) * slots.per_day) % rule.interval
-        if wanted not in slots.remainders:
+        if not slots.may_leave(wanted):
             continue
         begin = _second_of(after) * slots.per_day // 86_400 if day == today else 0
         for slot in _slots_of_day(slots, rule.interval, wanted, begin):
@@ -217,11 +221,14 @@ def _first_day(rule: Rule, day: date) -> date:
             return day - timedelta(days=(day.weekday() - rule.week_start) % 7)
 
 
-@lru_cache(maxsize=1024)
 def _times(rule: Rule) -> Sequence[int]:
     """Seconds since midnight at which a rule by days fires; of a daily one those that its positions choose."""
-    times = [h * 3600 + m * 60 + s for h, m, s in product(rule.hours, rule.minutes, rule.seconds)]
-    return _picked(times, rule) if rule.freq is Freq.DAILY else times
+    return _clock(rule.hours, rule.minutes, rule.seconds, rule.positions if rule.freq is Freq.DAILY else ())
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _clock(hours: _Numbers, minutes: _Numbers, seconds: _Numbers, positions: _Numbers) -> Sequence[int]:
+    return _compact(_picked([h * 3600 + m * 60 + s for h, m, s in product(hours, minutes, seconds)], positions))
 
 
 class _Slots(NamedTuple):
@@ -232,10 +239,16 @@ class _Slots(NamedTuple):
     """The hours, minutes and seconds allowed, as far as they make up a slot."""
     scales: tuple[int, ...]
     """How many slots lie between one and the next of each."""
-    remainders: Collection[int]
-    """What is left of slots when they are divided by INTERVAL: days that have none of the wanted are passed over."""
+    remainders: Sequence[int] | None
+    """What is left of slots divided by INTERVAL, rising; none if anything may be. Other days are passed over."""
     seconds: Sequence[int]
     """When, within each slot."""
+
+    def may_leave(self, wanted: int) -> bool:
+        if self.remainders is None:
+            return wanted < self.per_day
+        place = bisect_left(self.remainders, wanted)
+        return place < len(self.remainders) and self.remainders[place] == wanted
 
     def has(self, slot: int) -> bool:
         sizes = (24, 60, 60)[: len(self.scales)]
@@ -243,7 +256,7 @@ class _Slots(NamedTuple):
         return all(slot // scale % size in digit for digit, scale, size in parts)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=_REMEMBERED)
 def _slots(rule: Rule) -> _Slots:
     count = rule.freq - Freq.DAILY
     given = (rule.hours, rule.minutes, rule.seconds)
@@ -254,14 +267,19 @@ def _slots(rule: Rule) -> _Slots:
         3: [0],
     }
     digits, scales = (hours, minutes, seconds)[:count], ((1,), (60, 1), (3600, 60, 1))[count - 1]
-    remainders: Collection[int] = range(min(rule.interval, _PER_DAY[rule.freq]))
+    remainders = None
     if rule.interval > 1 and any(given[:count]):
-        remainders = {sum(map(mul, each, scales)) % rule.interval for each in product(*digits)}
-    return _Slots(_PER_DAY[rule.freq], digits, scales, remainders, _picked(within[count], rule))
+        remainders = _compact(sorted({sum(map(mul, each, scales)) % rule.interval for each in product(*digits)}))
+    return _Slots(_PER_DAY[rule.freq], digits, scales, remainders, _compact(_picked(within[count], rule.positions)))
 
 
-def _picked(items: list[int], rule: Rule) -> list[int]:
-    return [items[index] for index in _chosen(rule.positions, len(items))] if rule.positions else items
+def _picked(items: list[int], positions: Sequence[int]) -> list[int]:
+    return [items[index] for index in _chosen(positions, len(items))] if positions else items
+
+
+def _compact(numbers: Iterable[int]) -> Sequence[int]:
+    """In an eighth of the memory: a rule may have one for each second of a day, and anybody may ask for many rules."""
+    return array("i", numbers)
 
 
 def _chosen(positions: Sequence[int], length: int) -> list[int]:

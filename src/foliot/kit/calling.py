@@ -16,6 +16,8 @@ _SCHEMES: Final = frozenset({"http", "https"})
 _MAY_BE_REPEATED: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _AT_ONCE: Final = 32 * 1024
 """Bytes of a body that go out with the headers: a connection takes so much without asking to wait."""
+_MOST_INTERIM: Final = 20
+"""Answers before the answer (1xx) that are passed over: without an end they would keep a processor busy."""
 
 
 class Reply(NamedTuple):
@@ -128,10 +130,11 @@ async def _send(protocol: ResponseHandler, line: str, headers: CIMultiDict[str],
 
 async def _answer(protocol: ResponseHandler, address: _Address) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
     try:
-        while True:
+        for _ in range(_MOST_INTERIM + 1):
             message, content = await protocol.read()
             if not 100 <= message.code < 200 or message.code == 101:
                 return message, content
+        raise aiohttp.ClientPayloadError(f"more than {_MOST_INTERIM} answers of 1xx came before any other")
     except HttpProcessingError as error:
         raise aiohttp.ClientResponseError(
             address.way.request_info, (), status=error.code, message=error.message, headers=error.headers

@@ -1,6 +1,7 @@
 """What a process tells about itself: its log lines and its metrics."""
 
 import logging
+import re
 import sys
 from collections.abc import MutableMapping
 from typing import Any, Final, TextIO
@@ -139,6 +140,11 @@ CLOCK_JUMPS: Final = Counter(
     "foliot_clock_jumps", "Jumps of the database's clock that this process noticed", registry=REGISTRY
 )
 
+_STEERS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""Control characters, but for tabs and line ends."""
+_FURTHER: Final = "\n    "
+"""Before further lines of a text, so that none passes for an event of its own."""
+
 
 def exposition() -> bytes:
     """All metrics in Prometheus' text format."""
@@ -184,7 +190,7 @@ class _Hushed(logging.Formatter):
     """As above, for what comes through the standard library."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return HUSH.hide(super().format(record))
+        return _harmless(HUSH.hide(super().format(record))).replace("\n", _FURTHER)
 
 
 class _Readable:
@@ -199,4 +205,12 @@ class _Readable:
         text = str(event.pop("event"))
         mark = "" if level == "info" else f"{level}: "
         fields = "".join(f"  {name}={value}" for name, value in event.items())
-        return f"{at} {self._process:<10} {mark}{text}{fields}" + (f"\n{trace}" if trace else "")
+        line = _harmless(f"{mark}{text}{fields}").replace("\n", "\\n")
+        return f"{at} {self._process:<10} {line}" + (
+            _FURTHER + _harmless(trace).replace("\n", _FURTHER) if trace else ""
+        )
+
+
+def _harmless(text: str) -> str:
+    """What handlers and their targets say must not steer the terminal of who reads it, nor pass for a line of ours."""
+    return _STEERS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

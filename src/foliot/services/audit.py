@@ -1,6 +1,7 @@
 """The audit trail for those who read it, and the attempts that were denied."""
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -22,8 +23,10 @@ log = structlog.get_logger("audit")
 
 FLUSHED_EVERY: Final = 1.0
 """Seconds."""
-MOST_DENIALS: Final = 500
-"""Different ones that are written down at a time; the rest is counted, so that trying every key fills no disk."""
+MOST_DENIALS: Final = 100
+"""Different ones of a tenant, or of callers that nobody knows, that are written down at a time; the rest is counted.
+
+So trying every key fills no disk, and nobody's denied attempts get lost among those of others."""
 UNKNOWN: Final = "-"
 """Instead of a tenant's name: callers without a valid key."""
 _OTHERS: Final = "others"
@@ -51,7 +54,8 @@ class AuditTrail:
         self._database = database
         self._own = own or database
         self._denied: dict[tuple[Deed, str], Denial] = {}
-        self._others = 0
+        self._different: Counter[int] = Counter()
+        self._others: Counter[int] = Counter()
 
     async def page(
         self,
@@ -90,30 +94,32 @@ class AuditTrail:
     def _count(self, denial: "Denial") -> None:
         if (first := self._denied.get(denial.kind)) is not None:
             self._denied[denial.kind] = first._replace(attempts=first.attempts + denial.attempts)
-        elif len(self._denied) < MOST_DENIALS:
+        elif self._different[denial.deed.tenant] < MOST_DENIALS:
+            self._different[denial.deed.tenant] += 1
             self._denied[denial.kind] = denial
         else:
-            self._others += denial.attempts
+            self._others[denial.deed.tenant] += denial.attempts
 
     async def flush(self) -> int:
         """Write down what was denied since the last time. What cannot be written now is kept for the next."""
         gathered, others = self._denied, self._others
         if not gathered:
             return 0
-        self._denied, self._others = {}, 0
+        self._denied, self._different, self._others = {}, Counter(), Counter()
         notes = [
             Note(deed, None, "denied", after={"reason": why, "attempts": attempts})
             for deed, why, attempts in gathered.values()
         ]
-        if others:
-            nobody = Deed(NOBODY, _OTHERS, None, None, None, _OTHERS)
-            reason = f"more than {MOST_DENIALS} different ones at a time"
-            notes.append(Note(nobody, None, "denied", after={"reason": reason, "attempts": others}))
+        reason = f"more than {MOST_DENIALS} different ones at a time"
+        for tenant, attempts in others.items():
+            some = Deed(tenant, _OTHERS, None, None, None, _OTHERS)
+            notes.append(Note(some, None, "denied", after={"reason": reason, "attempts": attempts}))
         try:
             async with self._database.transaction() as connection:
                 await audit.write(connection, notes)
         except BaseException:
             since, self._denied = self._denied, {}  # what was gathered first keeps its place, and its request
+            self._different = Counter()
             self._others += others
             for denial in (*gathered.values(), *since.values()):
                 self._count(denial)

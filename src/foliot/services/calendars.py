@@ -1,7 +1,8 @@
 """What owners do to their calendars: write, import, read, preview, delete."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -109,11 +110,12 @@ class CalendarKeeper:
         if not first < last <= first + FARTHEST:
             raise InvalidField("until", "does not lie within five years after from", "ask for less at a time")
         calendar, _ = calendar_of_body(_body(row))
-        labels = _labels(calendar, _body(row))
+        closed = calendar.stretches(first, last)
+        names = _names_within(closed, _labels(calendar, _body(row)))
         return ClosedViews(
             [
-                ClosedView(max(each.start, first), min(each.end, last), _named_within(each, labels))
-                for each in calendar.stretches(first, last)
+                ClosedView(max(each.start, first), min(each.end, last), list(dict.fromkeys(named)))
+                for each, named in zip(closed, names, strict=True)
             ]
         )
 
@@ -202,5 +204,12 @@ def _labels(calendar: Calendar, body: CalendarBody) -> list[tuple[Stretch, str]]
     return [(stretch, name) for stretch, name in (*days, *once) if name]
 
 
-def _named_within(stretch: Stretch, labels: list[tuple[Stretch, str]]) -> list[str]:
-    return list(dict.fromkeys(name for each, name in labels if each.start < stretch.end and each.end > stretch.start))
+def _names_within(stretches: Sequence[Stretch], labels: Iterable[tuple[Stretch, str]]) -> list[list[str]]:
+    """What is named within each of these stretches, which are disjoint and rise: there may be thousands of both."""
+    names: list[list[str]] = [[] for _ in stretches]
+    for label, name in labels:
+        place = bisect_right(stretches, label.start, key=lambda stretch: stretch.end)
+        while place < len(stretches) and stretches[place].start < label.end:
+            names[place].append(name)
+            place += 1
+    return names

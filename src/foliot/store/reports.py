@@ -75,5 +75,5 @@ async def progress_of_attempts(
 
 
 async def tenants_of(line: Line, runs: Sequence[int]) -> dict[int, int]:
-    """Whose these runs are, as far as they have not ended."""
+    """Whose these runs are, as far as they have not ended, or are dead letters."""
     return {row["id"]: row["tenant"] for row in await line.fetch("tenants_of_runs", runs)}

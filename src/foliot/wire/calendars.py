@@ -20,6 +20,8 @@ from foliot.wire.codec import CONTROL, rfc3339
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MOMENT: Final = re.compile(r"(MON|TUE|WED|THU|FRI|SAT|SUN) ([01][0-9]|2[0-4]):([0-5][0-9])", re.IGNORECASE)
 _DAY_MINUTES: Final = 1440
+MOST_WEEKLY: Final = 200
+"""Windows that come back every week. Each search for an opening looks at all of them, and schedulers search often."""
 _WEEKLY: Final = 'for example "SAT 22:00/SUN 06:00"'
 
 Label = Annotated[str, Meta(max_length=200)]
@@ -162,6 +164,9 @@ def build(
     for name in (*holidays.values(), *blackouts.values()):
         if CONTROL.search(name):
             raise InvalidField("name", "contains control characters", "leave out line breaks, tabs and the like")
+    if sum(isinstance(each, Weekly) for each in blackouts) > MOST_WEEKLY:
+        hint = "join those that touch: a week has 168 hours"
+        raise InvalidField("blackouts", f"more than {MOST_WEEKLY} of them come back every week", hint)
     calendar = Calendar(
         timezone,
         tuple(business_days),

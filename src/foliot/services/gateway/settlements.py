@@ -1,6 +1,6 @@
 """Endings that remote workers tell: successes of all of them in one statement, the rest worker by worker."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from foliot.store.database import Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.gateway import Part, forget_for_many, settle_for_many
 from foliot.store.recovery import is_contended, is_gone, is_unfit
+from foliot.store.reports import tenants_of
 from foliot.store.sealed import sealed_endings
 from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.work import Ended, RunRef, SettleAnswer, SettleBody, Succeeded, same_length
@@ -73,13 +74,13 @@ class Settlements:
         uncovered = [] if covered is None else _uncovered(call.parts, covered)
         try:
             lost: list[Settlement] = []
-            ended = await sealed_endings(self._vault, call.ended) if call.ended else []
+            ended = await self._sealed(call.ended) if call.ended else []
             if ended and await dispatch.conclude(self._line, call.worker, ended, self._called) < len(ended):
                 lost += await self._lost(call.worker, call.ended)
             if call.doubted:
                 lost += await self._lost(call.worker, call.doubted)
             if results := [each for each in lost if each.outcome.ending.is_result]:
-                kept = await sealed_endings(self._vault, results)
+                kept = await self._sealed(results)
                 await dispatch.keep_late_results(self._line, call.worker, kept, is_trusted=False)
         except Exception as error:
             if is_gone(error) or is_contended(error):
@@ -87,6 +88,16 @@ class Settlements:
             # What one worker sent cannot be written down: the others are not to suffer for it.
             return InvalidField("ended", f"cannot be kept: {error}", "say it otherwise") if is_unfit(error) else error
         return SettleAnswer([_ref(each.run.id, each.run.fence) for each in lost], uncovered)
+
+    async def _sealed(self, told: Sequence[Settlement]) -> Sequence[Settlement]:
+        """Whose runs they are is for the database to say: by a worker's word, it could keep them from being sealed.
+
+        What is found nowhere is past: there nothing is kept unless its tenant is the one that is told.
+        """
+        if not await self._vault.sealing():
+            return told
+        owners = await tenants_of(self._line, [each.run.id for each in told])
+        return await sealed_endings(self._vault, [_owned(each, owners) for each in told])
 
     def _called(self, lanes: Sequence[int]) -> None:
         """Runs became ready that had waited for those that ended here."""
@@ -97,6 +108,11 @@ class Settlements:
         """Those that are not on record as this worker's. A repeated settle finds its own rows: that is no loss."""
         ours = await dispatch.settled(self._line, worker, batch)
         return [each for each in batch if (each.run.id, each.run.fence) not in ours]
+
+
+def _owned(told: Settlement, owners: Mapping[int, int]) -> Settlement:
+    run = msgspec.structs.replace(told.run, tenant=owners.get(told.run.id, told.run.tenant))
+    return msgspec.structs.replace(told, run=run)
 
 
 def settling_of(worker: int, body: SettleBody) -> Settling:

@@ -35,6 +35,8 @@ SELECT checkpoint.state
 
 -- :name tenants_of_runs
 SELECT id, tenant FROM run WHERE id = ANY ($1::bigint[])
+UNION ALL SELECT id, tenant FROM dead_letter WHERE id = ANY ($1::bigint[])
+UNION ALL SELECT id, tenant FROM timer WHERE id = ANY ($1::bigint[])
 
 -- :name progress_of_runs
 -- The last attempt that said something.
