@@ -16,11 +16,10 @@ from foliot.store.passed import Passed, heads, lift, passed_over
 
 log = structlog.get_logger("gleaner")
 
-PAGES: Final = 256
-"""Pages in one look: at most 40,000 rows, dead ones included, some 5 ms."""
+PAGES: Final = 512
+"""Pages in one look: at most 80,000 rows, which took 1 ms if they were dead."""
 BETWEEN: Final = 0.1
-"""Seconds between two looks: ten minutes of 10,000 runs a second beside a snapshot are gone through in a quarter of
-one."""
+"""Seconds between two looks: ten minutes of 10,000 runs a second beside a snapshot are gone through in eight."""
 GRACE: Final = 5.0
 """Seconds that claimers are given to take what stands below the head."""
 REST: Final = 45.0
