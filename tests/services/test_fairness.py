@@ -102,9 +102,9 @@ async def test_one_high_run_behind_many_normal_ones_is_in_the_next_claim_though_
         now += 0.02
         start = marks.next_scan(now, [lane])
         taken = await dispatch.claim(worker.line, worker.id, number, [lane], start, 800)
-        marks.saw(lane, taken[0].rank, taken[-1].rank)
+        marks.saw(lane, [run.rank for run in taken], now)
         if number == 1:
-            await dispatch.publish(worker.line, marks.to_publish())
+            await dispatch.publish(worker.line, marks.to_publish(now))
     (high,) = await world.submit(spec=of(Priority.HIGH))
     taken = await dispatch.claim(worker.line, worker.id, 11, [lane], marks.next_scan(now + 0.02, [lane]), 100)
     assert high in [run.id for run in taken]

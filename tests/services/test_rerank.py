@@ -51,9 +51,9 @@ async def test_what_was_drawn_to_the_head_is_in_the_next_claim_of_those_who_scan
     marks = Marks([lane])
     for number in (1, 2, 3):
         taken = await dispatch.claim(worker.line, worker.id, number, [lane], marks.next_scan(number / 50, [lane]), 200)
-        marks.saw(lane, taken[0].rank, taken[-1].rank)
+        marks.saw(lane, [run.rank for run in taken], number / 50)
         if number < 3:
-            await dispatch.publish(worker.line, marks.to_publish())  # the last one has not been told yet
+            await dispatch.publish(worker.line, marks.to_publish(number / 50))  # the last one has not been told yet
     await weigh(world, 1000)
     await rank_anew(world)
     taken = await dispatch.claim(worker.line, worker.id, 4, [lane], marks.next_scan(4 / 50, [lane]), 200)

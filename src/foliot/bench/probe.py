@@ -1,5 +1,6 @@
 """What a claim costs just now, whoever waits for what: one is made beside the workers' own, timed, and taken back."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from foliot.bench.produce import PAYLOAD, specs_of
 from foliot.domain.ids import Block, mint
-from foliot.domain.marks import SLACK
+from foliot.domain.marks import RECENT, SLACK
 from foliot.store.database import Connection, Database, connect
 from foliot.store.specs import SpecRef
 from foliot.store.statements import SQL
@@ -16,6 +17,7 @@ from foliot.store.statements import SQL
 RUNS: Final = 100
 """In each claim, handed in by the probe itself: it finds as much each time, however little the workers leave."""
 _BEFORE: Final = "SELECT v, nextval('id_block'), clock_timestamp() FROM lane WHERE id = $1"
+_HEAD: Final = "SELECT v FROM lane WHERE id = $1"
 
 
 class Probe:
@@ -31,16 +33,18 @@ class Probe:
         return cls(connection, (await specs_of(database, "noop"))[0])
 
     async def time(self) -> float:
-        """Seconds that the statement of a claim took, from where a worker that keeps up would begin.
+        """Seconds that the statement of a claim took, from where a worker that keeps up would begin (`domain.marks`).
 
         What it hands in nobody else sees. What it takes besides, workers pass over until it is taken back: an instant.
         """
+        recent = await self._connection.fetchval(_HEAD, self._ref.lane)
+        await asyncio.sleep(RECENT)
         transaction = self._connection.transaction()
         await transaction.start()
         try:
             v, block, at = await self._connection.fetchrow(_BEFORE, self._ref.lane)
             await self._connection.fetch(SQL["enqueue"], *self._batch(v, mint(Block(block, at), RUNS)))
-            asked = self._worker, next(self._numbers), [self._ref.lane], [max(0, v - SLACK)], RUNS, [RUNS]
+            asked = self._worker, next(self._numbers), [self._ref.lane], [max(0, v - SLACK, recent)], RUNS, [RUNS]
             began = time.perf_counter()
             taken = await self._connection.fetch(SQL["claim"], *asked)
             seconds = time.perf_counter() - began

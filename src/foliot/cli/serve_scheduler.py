@@ -20,6 +20,7 @@ from foliot.kit.signals import DUE, READY, Hints
 from foliot.kit.zonedata import zone_data
 from foliot.services.control import Control
 from foliot.services.fire import Firer
+from foliot.services.glean import Gleaner
 from foliot.services.insights.jobs import draft_again
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
@@ -88,6 +89,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Overdue(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set))
+            group.create_task(repeat(Gleaner(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Reranker(database), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(_recalendar(database, hints, vault), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Rezone(database, zone_data().version), stop, asyncio.Event(), wake_firer.set))

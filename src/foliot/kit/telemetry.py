@@ -36,6 +36,9 @@ LEFT_BEHIND: Final = Counter(
     "Runs and lines found by the sweeper that nobody had let in though it was their turn; above 0 is a fault",
     registry=REGISTRY,
 )
+RUNS_GLEANED: Final = Counter(
+    "foliot_runs_gleaned", "Ready runs brought back from where no worker looked any more", registry=REGISTRY
+)
 ATTEMPTS: Final = Counter("foliot_attempts", "Attempts settled by this process", ["ending"], registry=REGISTRY)
 TARGETS_REFUSED: Final = Counter(
     "foliot_targets_refused", "Calls not made, because handlers may not call their target", registry=REGISTRY

@@ -1,6 +1,6 @@
 """Tenants' weights, and the backlogs that are ranked anew when one changes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -116,12 +116,24 @@ async def backlog(connection: Connection, flow: Flow, above: int, upto: int, mos
 
 async def move(connection: Connection, flow: Flow, page: Page, ranks: Sequence[int]) -> int:
     """Give the runs of a page other ranks; how many were still waiting and moved."""
-    moves = [each for each in zip(page.runs, page.ranks, ranks, strict=True) if each[1] != each[2]]
+    return await shift(connection, flow.lane, page.runs, page.ranks, ranks, page.jobs)
+
+
+async def shift(
+    connection: Connection,
+    lane: int,
+    runs: Sequence[int],
+    before: Sequence[int],
+    after: Sequence[int],
+    jobs: Collection[int],
+) -> int:
+    """Give waiting runs of a lane, which belong to these jobs, other ranks; how many were still waiting and moved."""
+    moves = [each for each in zip(runs, before, after, strict=True) if each[1] != each[2]]
     if not moves:
         return 0
-    await connection.fetch(SQL["share_jobs"], sorted(page.jobs))
+    await connection.fetch(SQL["share_jobs"], sorted(jobs))
     return await connection.fetchval(  # type: ignore[no-any-return]
-        SQL["move_backlog"], flow.lane, *(list(column) for column in zip(*moves, strict=True))
+        SQL["move_backlog"], lane, *(list(column) for column in zip(*moves, strict=True))
     )
 
 

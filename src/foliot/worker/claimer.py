@@ -187,8 +187,9 @@ class Claimer:
                 batch.append(Waiting(run, stored.spec, name, executor, stored.lane))
         self._runner.add(batch)
         await asyncio.sleep(0)  # the handlers' turn: somebody waits for them, and nobody for our books
+        now = asyncio.get_running_loop().time()
         for lane, ranks in seen.items():
-            self._marks.saw(lane, min(ranks), max(ranks))
+            self._marks.saw(lane, ranks, now)
 
     def hold(self, lanes: frozenset[int]) -> None:
         """Start nothing of these lanes, which are paused, until told otherwise; what waits here is handed back."""
@@ -241,6 +242,6 @@ class Claimer:
             self._names.update(await self._carrier.job_names(sorted(unnamed)))
 
     async def _publish(self, now: float) -> None:
-        if now - self._published >= PUBLISH_EVERY and (fresh := self._marks.to_publish()):
+        if now - self._published >= PUBLISH_EVERY and (fresh := self._marks.to_publish(now)):
             self._published = now
             await self._carrier.publish(fresh)

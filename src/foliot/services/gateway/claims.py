@@ -1,6 +1,7 @@
 """Waiting polls of remote workers: those that want the same lanes are served by one claim for all of them."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -192,14 +193,13 @@ class Claims:
             return await fetch_again(self._line, poll.want.worker, poll.want.number)
 
     def _saw(self, desk: Desk, rows: list[Row], lanes: dict[int, int]) -> None:
-        seen: dict[int, tuple[int, int]] = {}
+        seen: defaultdict[int, list[int]] = defaultdict(list)
         for row in rows:
-            lane, rank = lanes[row["spec"]], row["rank"]
-            low, high = seen.get(lane, (rank, rank))
-            seen[lane] = (min(low, rank), max(high, rank))
-        for lane, (low, high) in seen.items():
-            desk.marks.saw(lane, low, high)
-        for lane, highest in desk.marks.to_publish().items():
+            seen[lanes[row["spec"]]].append(row["rank"])
+        now = self._clock()
+        for lane, ranks in seen.items():
+            desk.marks.saw(lane, ranks, now)
+        for lane, highest in desk.marks.to_publish(now).items():
             self._fresh[lane] = max(highest, self._fresh.get(lane, 0))
 
     async def _publish(self) -> None:
