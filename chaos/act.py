@@ -3,9 +3,11 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+
+from chaos.records import CONFIDENCE
 
 BEAT: Final = 0.5
 """Seconds between two signs of life of a handler that takes its time."""
@@ -26,6 +28,9 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
     account: str | None = None
     """What it acts on, where only so many may at once."""
 
+    secret: str | None = None
+    """What it is given in confidence, and says wherever it can."""
+
     def fails(self, attempt: int) -> bool:
         return attempt <= self.fail
 
@@ -37,6 +42,13 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
             await asyncio.sleep(min(left, BEAT))
             if now() < ready:
                 await beat()
+
+
+def as_handed_in(payload: Any) -> Any:
+    """What a handler received, with the reference to a secret where the secret is."""
+    return (
+        payload | {"secret": {"$secret": CONFIDENCE}} if isinstance(payload, dict) and "secret" in payload else payload
+    )
 
 
 def new_nonce() -> str:

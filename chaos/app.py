@@ -1,5 +1,6 @@
 """The application under test: functions that do what their payload says and report all of it to the ledger."""
 
+import logging
 import os
 import signal
 from collections import Counter
@@ -8,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.act import Act, new_nonce
+from chaos.act import Act, as_handed_in, new_nonce
 from chaos.records import LIMITS, POISON, SIDE, SNOOZE, Effect, Phase, digest
 from chaos.reporter import Reporter
 from foliot import Snooze, Worker
@@ -25,6 +26,7 @@ ledger = Reporter(Path(os.environ.get("CHAOS_LEDGER", "ledger.sock")))
 
 
 _snoozed: Counter[str] = Counter()
+log = logging.getLogger(__name__)
 
 
 class OnPurpose(Exception):  # noqa: N818 - reads aloud
@@ -37,7 +39,7 @@ class Report:
     def __init__(self, context: Context, payload: Any) -> None:
         self.act = msgspec.convert(payload, Act)
         self._context = context
-        self._digest = digest(payload)
+        self._digest = digest(as_handed_in(payload))
         self._nonce = new_nonce()
 
     def phase(self, phase: Phase, *, failed: bool = False) -> Effect:
@@ -61,7 +63,7 @@ class Report:
         )
 
 
-async def _act(context: Context, payload: Any) -> None:
+async def _act(context: Context, payload: Any) -> dict[str, str] | None:
     report = Report(context, payload)
     act = report.act
     await ledger.say(report.phase(Phase.START))
@@ -71,8 +73,11 @@ async def _act(context: Context, payload: Any) -> None:
     await act.take_time(lambda: ledger.say(report.phase(Phase.BEAT)))
     failing = act.fails(context.attempt)
     await ledger.say(report.phase(Phase.EFFECT), report.phase(Phase.END, failed=failing))
+    if act.secret is not None:
+        log.warning("was told %s", act.secret)
     if failing:
-        raise OnPurpose(f"attempt {context.attempt} of {act.fail} that fail on purpose")
+        raise OnPurpose(f"attempt {context.attempt} of {act.fail} that fail on purpose {act.secret or ''}")
+    return None if act.secret is None else {"said": act.secret}
 
 
 async def _book(context: Context, payload: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 import msgspec
 
-from chaos.records import SIDE, Operation, Outcome
+from chaos.records import CONFIDENCE, SIDE, Operation, Outcome
 
 PATIENCE: Final = 10.0
 """Seconds that a client waits for an answer."""
@@ -36,6 +36,7 @@ PATHS: Final = {
     "rotateKey": ("POST", "/v1/keys/{thing}:rotate"),
     "revokeKey": ("DELETE", "/v1/keys/{thing}"),
     "rotateEncryption": ("POST", "/v1/encryption:rotate"),
+    "putSecret": ("PUT", f"/v1/secrets/{CONFIDENCE}"),
 }
 SUBMITS: Final = frozenset({"createRun", "createRuns", "runJob", "submitInside"})
 """Calls whose answer names new runs."""

@@ -1,4 +1,4 @@
-"""Clients of the tenant that has keys of its own, a quota and a key of its payloads: what they have in common."""
+"""Clients of one tenant, mostly of that with a quota and a key of its payloads: what they have in common."""
 
 import asyncio
 import random
@@ -13,17 +13,18 @@ AGAIN_FOR: Final = 60.0
 
 
 class Desk:
-    """Where one client of that tenant sits: its calls, its names for things, its payloads."""
+    """Where one client sits: its calls, its names for things, its payloads."""
 
-    def __init__(self, api: Api, seed: int, client: int) -> None:
+    def __init__(self, api: Api, seed: int, client: int, tenant: str = RATIONED) -> None:
         self._api = api
         self._seed = seed
         self.client = client
+        self.tenant = tenant
         self._serial = 0
 
     async def call(self, kind: str, **given: Any) -> Operation:
         """Ask once."""
-        return await self._api.call(kind, client=self.client, tenant=RATIONED, **given)
+        return await self._api.call(kind, client=self.client, tenant=self.tenant, **given)
 
     async def insist(self, kind: str, **given: Any) -> Operation:
         """Ask until there is an answer; each time is an operation of its own, all under one key if there is one."""
@@ -36,7 +37,7 @@ class Desk:
             await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311 - spreads the load; guards nothing
 
     async def read(self, path: str) -> Any:
-        return await self._api.read(RATIONED, path)
+        return await self._api.read(self.tenant, path)
 
     def key(self) -> str:
         self._serial += 1
@@ -50,5 +51,5 @@ class Desk:
     def run(self, **more: Any) -> dict[str, Any]:
         """Something to do; what must not be read in the database stands in its payload."""
         self._serial += 1
-        payload = {"tenant": RATIONED, "serial": f"{WHISPER}{self.client}.{self._serial}"}
+        payload = {"tenant": self.tenant, "serial": f"{WHISPER}{self.client}.{self._serial}"}
         return {"handler": "quick", "payload": payload | more.pop("payload", {}), **more}

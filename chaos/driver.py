@@ -20,6 +20,7 @@ from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
+from chaos.reuse import Reuser
 from foliot.store.fleet import LEASE
 from foliot.wire.codec import rfc3339
 
@@ -91,6 +92,7 @@ class Driver:
             yield again(Newest(self, self._seed, number, tenant, self._command).step, OFTEN)
             yield again(Weaver(self, self._seed, number, tenant).step, OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
+            yield again(Reuser(self, self._seed, number, tenant).step, OFTEN)
         yield from (again(partial(self._hand_in, each), SELDOM) for each in self._commanders)
         yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(self._gate.step, 0.0)

@@ -14,8 +14,10 @@ import msgspec
 
 from chaos.check import Case, Finding
 from chaos.check.executions import early_start, phantom_execution, unexplained_duplicate
+from chaos.check.forbidden import heard_nevertheless
 from chaos.check.history import wrong_tenant
 from chaos.check.keys import keys_wrong
+from chaos.check.reuse import reused_keys
 from chaos.check.submissions import doubled_keys
 from chaos.check.versions import lost_updates
 from chaos.records import Dump, Effect, Evidence, Operation, read_lines
@@ -32,10 +34,13 @@ LASTING: Final = frozenset(
         ("S23", "beyond"),
         ("S24", "went back"),
         ("S24", "lost update"),
+        ("S33", "taken"),
+        ("S33", "misled"),
+        ("S34", "heard"),
     }
 )
 """Rules of those checks that no further record can refute; their others are left to the end."""
-_OF_ALL: Final = (doubled_keys, keys_wrong, lost_updates)
+_OF_ALL: Final = (doubled_keys, heard_nevertheless, keys_wrong, lost_updates, reused_keys)
 _OF_EACH: Final = (early_start, phantom_execution, unexplained_duplicate, wrong_tenant)
 
 

@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 from aiohttp import web
 
-from chaos.act import Act, new_nonce
+from chaos.act import Act, as_handed_in, new_nonce
 from chaos.orphan import leave_with_parent
 from chaos.records import Effect, Phase, digest
 from chaos.reporter import Ack, FencedOut, Report
@@ -125,7 +125,10 @@ class Target:
             await say(Phase.END, failed=failing)
         except FencedOut:
             return web.Response(status=409, text="fenced out")
-        return web.Response(status=500 if failing else 200, text="as planned")
+        status = 500 if failing else 200
+        if act.secret is not None:
+            return web.json_response({"said": act.secret}, status=status)
+        return web.Response(status=status, text="as planned")
 
     async def count(self, _: web.Request) -> web.Response:
         return web.json_response({**self._ledger.counts, "over": self._ledger.over})
@@ -145,13 +148,13 @@ def _effect(request: web.Request, body: Any, act: Act, nonce: str, phase: Phase,
         job=body["jobId"],
         scheduled_at=msgspec.convert(told["Foliot-Scheduled-At"], type=datetime).timestamp(),
         concurrency_key=act.account,
-        payload=digest(body["payload"]),
+        payload=digest(as_handed_in(body["payload"])),
         nonce=nonce,
         failed=failed,
     )
 
 
-async def serve(folder: Path, socket: Path, addresses: Sequence[str], port: int, *, guard: bool) -> None:
+async def serve(folder: Path, socket: Path, addresses: Sequence[str], ports: Sequence[int], *, guard: bool) -> None:
     ledger = Ledger(folder / "ledger.jsonl", guard=guard)
     target = Target(ledger)
     # A handler whose caller is gone stops, as it would in a well-kept web server: that is what a time-out looks like.
@@ -160,7 +163,8 @@ async def serve(folder: Path, socket: Path, addresses: Sequence[str], port: int,
     runner.app.router.add_get("/count", target.count)
     await runner.setup()
     for address in addresses:
-        await web.TCPSite(runner, address, port).start()
+        for port in ports:
+            await web.TCPSite(runner, address, port).start()
 
     async def report(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await serve_reports(ledger, reader, writer)
@@ -174,12 +178,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m chaos.ledger", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("socket", type=Path)
-    parser.add_argument("port", type=int)
+    parser.add_argument("ports", type=int, nargs="+", help="where HTTP handlers call, also those that they may not")
     parser.add_argument("--address", action="append", default=[])
     parser.add_argument("--guard", action="store_true")
     given = parser.parse_args()
     leave_with_parent()
-    uvloop.run(serve(given.folder, given.socket, given.address or ["127.0.0.1"], given.port, guard=given.guard))
+    uvloop.run(serve(given.folder, given.socket, given.address or ["127.0.0.1"], given.ports, guard=given.guard))
 
 
 if __name__ == "__main__":

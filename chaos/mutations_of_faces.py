@@ -1,4 +1,4 @@
-"""Mutants of what holds at the door: keys, versions, the audit trail, quotas, encryption."""
+"""Mutants of what holds at the door: keys, versions, the audit trail, quotas, encryption, and what may go out."""
 
 from typing import Final
 
@@ -185,6 +185,44 @@ _WRITTEN_PLAIN = Mutant(
     _STRIKES,
     _SECONDS,
 )
+_FINGERPRINT_IGNORED = Mutant(
+    "fingerprint-ignored",
+    "whoever shows a key is given its first answer, whatever is asked for",
+    (Edit("store/submission.py", "    if first.fingerprint != fingerprint:\n", "    if False:\n"),),
+    _STRIKES,
+    _SECONDS,
+)
+_GUARD_OFF = Mutant(
+    "guard-off",
+    "no address is asked about before it is called",
+    (
+        Edit(
+            "kit/outbound.py", "    if (reason := judge(host, port, address)) is not None:\n", '    if reason := "":\n'
+        ),
+    ),
+    _STRIKES,
+    _SECONDS,
+)
+_SECRETS_KEPT = Mutant(
+    "secrets-kept",
+    "what a handler answers is kept as it is, with the secrets that it was given",
+    (Edit("worker/secrets.py", "    return hushed(answer, redaction)\n", "    return answer\n"),),
+    _STRIKES,
+    _SECONDS,
+)
+_SECRETS_LOGGED = Mutant(
+    "secrets-logged",
+    "a worker's log shows the secrets of what it runs",
+    (
+        Edit(
+            "kit/telemetry.py",
+            "        return HUSH.hide(super().format(record))\n",
+            "        return super().format(record)\n",
+        ),
+    ),
+    _STRIKES,
+    _SECONDS,
+)
 OF_FACES: Final = (
     _KEY_BELIEVED,
     _EXPIRY_FORGOTTEN,
@@ -200,4 +238,8 @@ OF_FACES: Final = (
     _REFUSED_TOO_LATE,
     _PACE_IGNORED,
     _WRITTEN_PLAIN,
+    _FINGERPRINT_IGNORED,
+    _GUARD_OFF,
+    _SECRETS_KEPT,
+    _SECRETS_LOGGED,
 )

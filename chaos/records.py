@@ -28,6 +28,12 @@ PACE: Final = {"perSecond": 2.0, "burst": 5}
 """How fast its slow key may call."""
 WHISPER: Final = "whisper."
 """Stands in its payloads, and nowhere else."""
+CONFIDENCE: Final = "confided"
+"""What a secret is called that handlers are given, and that they say in their errors, results and logs."""
+CONFIDED: Final = "confided."
+"""How each value of it begins, and nothing else."""
+CONFIDING: Final = "globex"
+"""Whose secret it is."""
 POISON: Final = "poison"
 """The handler that kills its own process."""
 SNOOZE: Final = 1.0
@@ -57,7 +63,7 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     kind: str
     """createJob, createJobs, changeJob, pauseJob, resumeJob, cancelJob, deleteJob, runJob, createRun, createRuns,
     backfillJob, putCalendar, cancelRun, retryRun, replayLetters, discardLetters, pauseQueue, resumeQueue, submitInside,
-    weighTenant, createKey, rotateKey, revokeKey, rotateEncryption."""
+    weighTenant, createKey, rotateKey, revokeKey, rotateEncryption, putSecret."""
     invoked: float
     completed: float
     outcome: Outcome
@@ -177,6 +183,8 @@ class Dump(msgspec.Struct, kw_only=True):
     """By table: rows in which something stands in clear text that should be encrypted."""
     sealed: int = 0
     """Payloads that are stored encrypted."""
+    let_out: dict[str, int] = {}
+    """By table: rows in which a secret can be read that a handler was given."""
     quiet: bool = True
     """False if work was still going on when patience ran out: that is a finding of its own."""
 
@@ -195,6 +203,8 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Results that came too late and were not taken, by the workers' own word."""
     left_behind: int = 0
     """Runs whose turn had come and that only the sweeper called, by the schedulers' own word."""
+    overheard: dict[str, int] = {}
+    """By process: lines of its log in which a secret can be read."""
 
 
 def digest(payload: Any) -> str:
@@ -220,12 +230,17 @@ def load(folder: Path) -> Evidence:
         dump=msgspec.json.decode((folder / "dump.json").read_bytes(), type=Dump),
         refused=sum(map(_refused, (folder / "logs").glob("worker-*.log"))),
         left_behind=sum(map(_left_behind, (folder / "logs").glob("scheduler-*.log"))),
+        overheard={log.stem: count for log in sorted((folder / "logs").glob("*-*.log")) if (count := _overheard(log))},
     )
 
 
 def _left_behind(log: Path) -> int:
     found = re.findall(rf"{LEFT_BEHIND}.*?lines=(\d+) +runs=(\d+)", log.read_text(errors="replace"))
     return sum(int(lines) + int(runs) for lines, runs in found)
+
+
+def _overheard(log: Path) -> int:
+    return sum(CONFIDED in line for line in log.read_text(errors="replace").splitlines())
 
 
 def _refused(log: Path) -> int:

@@ -53,6 +53,7 @@ async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicio
     found.left = topology.barracks.living() if topology.barracks else []
     found.audit = await topology.watch.audited()
     found.exposed, found.sealed = await topology.watch.kept_secret()
+    found.let_out = await topology.watch.let_out()
     for tenant in TENANTS:
         found.jobs[tenant] = await _pages(api, tenant, "/v1/jobs")
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")

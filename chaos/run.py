@@ -17,6 +17,7 @@ from chaos.glance import Caught, glance
 from chaos.inside import Insider, Weigher
 from chaos.keys import Hasty, Keymaster
 from chaos.nemesis import Burst, Nemesis, Strike
+from chaos.outsiders import Gossip, Trespasser
 from chaos.plan import SLOWEST
 from chaos.poison import Poisoner
 from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
@@ -34,6 +35,7 @@ RATE: Final = 700.0
 """Runs a second that the clients hand in: what two cores carry beside everything else."""
 WEIGH_EVERY: Final = 20.0
 ROTATE_EVERY: Final = 45.0
+OUTSIDE_EVERY: Final = 2.0
 MOST: Final = 3_000_000
 """Runs of a whole campaign: enough to bound the rate of violations at one in a million, and still checked in memory."""
 
@@ -119,6 +121,7 @@ def _settings(options: Options, topology: Topology) -> dict[str, Any]:
         "quotas": {RATIONED: MOST_JOBS},
         "pace": PACE,
         "commands": bool(topology.command),
+        "forbidden": f"{topology.forbidden_url}/do",
         "attempts": "some",  # see rest.SAMPLE
     }
 
@@ -129,7 +132,12 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     keys = {tenant: key for tenant, key in topology.keys.items() if tenant != RATIONED}
     insider = Insider(api, topology.proxies, topology.client_dsn, topology.urls, keys)
     weigher = Weigher(api, topology.weigh, options.seed)
-    more = [(insider.step, 0.5), (weigher.step, WEIGH_EVERY), *_faces(api, options.seed, keys)]
+    more = [
+        (insider.step, 0.5),
+        (weigher.step, WEIGH_EVERY),
+        *_faces(api, options.seed, keys),
+        *_outsiders(api, options.seed, topology),
+    ]
     driver = Driver(
         api,
         options.seed,
@@ -184,6 +192,14 @@ def _faces(api: Api, seed: int, keys: Mapping[str, str]) -> list[tuple[Callable[
         (Rivals(api, seed, stranger).step, 1.0),
         (Applicants(api, seed).step, 3.0),
         (Locksmith(api, seed).step, ROTATE_EVERY),
+    ]
+
+
+def _outsiders(api: Api, seed: int, topology: Topology) -> list[tuple[Callable[[], Awaitable[None]], float]]:
+    """What is done with targets that handlers may not call, and with secrets."""
+    return [
+        (Trespasser(api, seed, f"{topology.forbidden_url}/do").step, OUTSIDE_EVERY),
+        (Gossip(api, seed, f"{topology.ledger_url}/do").step, OUTSIDE_EVERY),
     ]
 
 

@@ -80,7 +80,7 @@ class Topology:
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
-        places = (*NODES, CLIENT, "ledger", "http-0", "http-1")
+        places = (*NODES, CLIENT, "ledger", "forbidden", "http-0", "http-1")
         self._ports = dict(zip(places, free_ports(len(places), self._site.ports), strict=True))
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
@@ -123,7 +123,15 @@ class Topology:
     @property
     def ledger_url(self) -> str:
         """Where handlers call it: an address that all nodes reach."""
-        return f"http://{self.networks[ALONE].ledger if self.networks else '127.0.0.1'}:{self._ports['ledger']}"
+        return self._ledger_at("ledger")
+
+    @property
+    def forbidden_url(self) -> str:
+        """Where it listens as well, and no handler may call."""
+        return self._ledger_at("forbidden")
+
+    def _ledger_at(self, port: str) -> str:
+        return f"http://{self.networks[ALONE].ledger if self.networks else '127.0.0.1'}:{self._ports[port]}"
 
     async def start(self) -> None:
         """Return when every API answers."""
@@ -141,7 +149,8 @@ class Topology:
         await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)
         addresses = ["--address=127.0.0.1"]
         addresses += [f"--address={self.networks[ALONE].ledger}"] if self.networks else []
-        where = [str(self.folder), str(self._home / "ledger.sock"), str(self._ports["ledger"])]
+        ports = [str(self._ports[name]) for name in ("ledger", "forbidden")]
+        where = [str(self.folder), str(self._home / "ledger.sock"), *ports]
         await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
         await self._until_there("proxy.sock", "ledger.sock")
         self._tasks.append(asyncio.create_task(self._keep_database()))
@@ -231,6 +240,8 @@ class Topology:
         }
         if self.clocks:
             environment |= self.clocks.environment(name)
+        if kind == "worker":  # an API would not even take a run for it
+            environment["FOLIOT_HTTP_DENY"] = f"*:{self._ports['forbidden']}"
         if self.barracks and kind == "worker":
             environment |= self.barracks.environment()
         if name in self.networks:

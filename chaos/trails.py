@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from chaos.records import RATIONED, WHISPER, Trail
+from chaos.records import CONFIDED, CONFIDING, RATIONED, WHISPER, Trail
 
 SEALED_WITHIN: Final = 60.0
 """Seconds: entries are sealed some seconds after the change of which they tell."""
@@ -54,10 +54,19 @@ def _plain(row: Any) -> dict[str, Any]:
 
 async def exposed(connection: Any) -> dict[str, int]:
     """Rows in which a payload of the tenant that encrypts can be read, as text or as the hex of bytes, by table."""
-    marks = (f"%{WHISPER}%", f"%{WHISPER.encode().hex()}%")
+    return await _rows_with(connection, WHISPER, _OF_TENANT.format(RATIONED))
+
+
+async def let_out(connection: Any) -> dict[str, int]:
+    """Rows in which a secret can be read that some handler was given, by table."""
+    return await _rows_with(connection, CONFIDED, _OF_TENANT.format(CONFIDING))
+
+
+async def _rows_with(connection: Any, mark: str, if_owned: str) -> dict[str, int]:
+    marks = (f"%{mark}%", f"%{mark.encode().hex()}%")
     found = {}
     for table in await connection.fetch(_TABLES):
-        statement = _CANDIDATES.format(table["name"]) + (_OF_TENANT.format(RATIONED) if table["own"] else "")
+        statement = _CANDIDATES.format(table["name"]) + (if_owned if table["own"] else "")
         if count := await connection.fetchval(statement, *marks):
             found[table["name"]] = count
     return found

@@ -145,6 +145,13 @@ class Watch:
         await connection.close()
         return found
 
+    async def let_out(self) -> dict[str, int]:
+        """Where secrets can be read, by table."""
+        connection = await self.connect()
+        found = await trails.let_out(connection)
+        await connection.close()
+        return found
+
     async def missed(self) -> dict[str, list[dict[str, Any]]]:
         """By tenant, as the API may give them one day."""
         connection = await self.connect()

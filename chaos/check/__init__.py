@@ -12,6 +12,7 @@ from chaos.check.case import Case
 from chaos.check.catchup import caught_up_wrongly
 from chaos.check.command import left_somebody
 from chaos.check.concurrency import limits_broken, overlaps
+from chaos.check.confided import entrusted, let_out
 from chaos.check.executions import (
     at_most_once_broken,
     early_start,
@@ -22,6 +23,7 @@ from chaos.check.executions import (
 )
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.forbidden import heard_nevertheless
 from chaos.check.gate import begun_behind_the_gate
 from chaos.check.graph import graphs_broken
 from chaos.check.guardian import outlived
@@ -43,6 +45,7 @@ from chaos.check.outbox import outbox
 from chaos.check.poison import poisoned_wrongly
 from chaos.check.rations import rations_exceeded
 from chaos.check.retries import given_up_early
+from chaos.check.reuse import others, reused_keys
 from chaos.check.sealed import clear_text
 from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
 from chaos.check.titles import SAFETY
@@ -73,6 +76,9 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     clear_text,
     left_somebody,
     outlived_by_newer,
+    reused_keys,
+    heard_nevertheless,
+    let_out,
 )
 _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     phantom_execution,
@@ -103,6 +109,9 @@ _NEEDS: dict[str, Callable[[Case], object]] = {
     "S25": lambda case: case.evidence.dump.audit,
     "S27": lambda case: case.evidence.dump.sealed,
     "S31": lambda case: case.evidence.settings.get("commands"),
+    "S33": lambda case: any(others(case)),
+    "S34": lambda case: case.evidence.settings.get("forbidden"),
+    "S35": lambda case: any(entrusted(case)),
 }
 """What some checks look at that not every history has."""
 

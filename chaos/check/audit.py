@@ -19,7 +19,17 @@ FIELDS: Final = (
 """What an entry says; where it stands in the chain is told by its position and its hash."""
 NOTHING: Final = "00" * 32
 ALWAYS: Final = frozenset(
-    {"createJob", "createJobs", "changeJob", "backfillJob", "runJob", "createKey", "rotateKey", "rotateEncryption"}
+    {
+        "createJob",
+        "createJobs",
+        "changeJob",
+        "backfillJob",
+        "runJob",
+        "createKey",
+        "rotateKey",
+        "rotateEncryption",
+        "putSecret",
+    }
 )
 """Calls that have changed something whenever they succeed."""
 BECAME: Final = {

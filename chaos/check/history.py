@@ -7,6 +7,7 @@ from chaos.check.case import Case
 from chaos.check.command import is_command
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.forbidden import REFUSED
 from chaos.oracle import MICRO, seconds
 
 _UNCOUNTED = frozenset({"released", "snoozed"})
@@ -128,7 +129,7 @@ def _had_no_word(case: Case, run: Run, row: dict[str, object]) -> bool:
 
 
 def _may_lack_start(case: Case, row: dict[str, object]) -> bool:
-    if row["status"] in _NEED_NO_START:
+    if row["status"] in _NEED_NO_START or row.get("errorClass") == REFUSED:  # then nobody was called
         return True
     if row["status"] == "completed":
         return False

@@ -5,7 +5,9 @@ from chaos.check.budget import Budget
 from chaos.check.cancel import cancels
 from chaos.check.case import Case
 from chaos.check.command import commanded
+from chaos.check.confided import indiscretions
 from chaos.check.facts import Call, Job, Run
+from chaos.check.forbidden import held_back
 from chaos.check.gate import paused_runs
 from chaos.check.graph import woven
 from chaos.check.guardian import stopped_in_time
@@ -15,6 +17,7 @@ from chaos.check.newest import superseded
 from chaos.check.poison import quarantines
 from chaos.check.rare_lines import waited
 from chaos.check.rations import refusals
+from chaos.check.reuse import reuses
 from chaos.check.sealed import kept
 from chaos.check.versions import edits
 from chaos.oracle import seconds
@@ -72,6 +75,9 @@ def rare_paths(case: Case) -> dict[str, int]:
         **told(case),
         **refusals(case),
         **kept(case),
+        **reuses(case),
+        **held_back(case),
+        **indiscretions(case),
     }
 
 

@@ -32,6 +32,9 @@ SAFETY: Final = {
     "S27": "what is encrypted is nowhere in clear",
     "S31": "a command leaves nobody behind",
     "S32": "the newest run makes the older one stop",
+    "S33": "an idempotency key stands for one request",
+    "S34": "nobody is called who may not be",
+    "S35": "a secret that was given is not kept",
 }
 """S28 to S30 were never given: reports of all times mean the same by a number."""
 QUALITY: Final = {

@@ -18,6 +18,7 @@ from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
+from chaos.reuse import Reuser
 from chaos.simulation.node import LEASE, ApiNode
 from chaos.simulation.world import World
 from foliot.wire.codec import rfc3339
@@ -106,6 +107,7 @@ class Clients:
             yield again(Mortician(self, self._world.seed, number, tenant).step, OFTEN)
         number, tenant = next(_one_each())
         yield again(Weaver(self, self._world.seed, number, tenant).step, OFTEN)
+        yield again(Reuser(self, self._world.seed, number, tenant).step, OFTEN)
         yield again(self._gate.step, 0.0)
 
     async def _client(self, number: int, until: float) -> None:

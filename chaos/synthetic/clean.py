@@ -21,6 +21,7 @@ from chaos.synthetic.faces import faces
 from chaos.synthetic.graphs import graphs
 from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
+from chaos.synthetic.outsiders import outsiders
 from chaos.synthetic.poison import poisoned
 from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
 
@@ -211,4 +212,5 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     faces,
     _plain,
     poisoned,
+    outsiders,
 )

@@ -29,6 +29,7 @@ QUIET: Final = BEGIN + 400.0
 TENANTS: Final = ("north", "south")
 EVERYBODY: Final = (*TENANTS, CROWDED, RATIONED)
 SLOTS: Final = 3
+FORBIDDEN: Final = "http://denied.test/do"
 BOUNDS: Final = Bounds()
 
 
@@ -148,6 +149,7 @@ class World:
                 "commands": True,
                 "quotas": {RATIONED: MOST_JOBS},
                 "pace": PACE,
+                "forbidden": FORBIDDEN,
             },
         )
 

@@ -74,6 +74,10 @@ ALWAYS = (
     "calls refused by a rate limit",
     "payloads stored encrypted",
     "data keys replaced",
+    "keys refused for another request",
+    "calls that the guard refused",
+    "secrets said in a result",
+    "secrets said in an error",
 )
 """Rare paths that no fault is needed for."""
 

@@ -1,4 +1,4 @@
-"""What the harness reads past the API: audit trails that it proves by itself, and payloads that stand in clear text."""
+"""What the harness reads past the API: audit trails that it proves by itself, payloads and secrets in clear text."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from chaos import trails
 from chaos.check.audit import FIELDS, NOTHING, broken, link
-from chaos.records import RATIONED, WHISPER, Trail
-from chaos.trails import audit_trails, exposed
+from chaos.records import CONFIDED, CONFIDING, RATIONED, WHISPER, Trail
+from chaos.trails import audit_trails, exposed, let_out
 from foliot.domain.access import AT_THE_DATABASE
 from foliot.domain.audit import Entry, Link
 from foliot.services.seal import Sealer
@@ -66,4 +66,15 @@ async def test_a_payload_in_clear_text_is_found_wherever_it_stands(dsn: str, sea
     await connection.execute("UPDATE foliot.run SET payload = $1 WHERE tenant = $2", payload, tenant)
     assert await exposed(connection) == {"foliot.run": 1}
     assert await trails.sealed(connection) == 0  # neither a job nor a dead letter
+    await connection.close()
+
+
+async def test_a_secret_is_found_wherever_it_stands(dsn: str, world: World):
+    tenant = await world.another_tenant(CONFIDING)
+    spec = await world.specs.intern(tenant, NOOP)
+    await world.submitter.submit([NewRun(spec, b'{"secret":{"$secret":"confided"}}')])
+    connection = await asyncpg.connect(dsn)
+    assert not await let_out(connection)  # a reference to it is none
+    await connection.execute("UPDATE foliot.run SET payload = $1 WHERE tenant = $2", f"{CONFIDED}1".encode(), tenant)
+    assert await let_out(connection) == {"foliot.run": 1}
     await connection.close()

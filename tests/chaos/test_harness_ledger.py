@@ -13,7 +13,7 @@ from aiohttp import web
 from chaos.act import Act
 from chaos.ledger import Ledger, Target, serve_reports
 from chaos.patience import until
-from chaos.records import Effect, Phase, digest, read_lines
+from chaos.records import CONFIDED, CONFIDENCE, Effect, Phase, digest, read_lines
 from chaos.reporter import FencedOut, Reporter
 from foliot.kit.tasks import background
 
@@ -131,6 +131,19 @@ async def test_the_http_target_reports_for_its_caller_and_fails_as_planned(tmp_p
     assert (found[0].job, found[0].tenant, found[0].payload) == ("job_a", "acme", digest(payload))
     assert found[0].scheduled_at == 1772355600.0
     assert found[0].nonce != found[3].nonce
+
+
+async def test_the_http_target_says_the_secret_that_it_was_given_and_reports_what_was_handed_in(tmp_path: Path):
+    payload = {"tenant": "acme", "serial": "1.1", "fail": 1, "secret": f"{CONFIDED}1"}
+    body = {"runId": "run_http", "jobId": None, "payload": payload}
+    ledger, said = Ledger(tmp_path / "ledger.jsonl"), []
+    async with target(ledger) as url, aiohttp.ClientSession() as session:
+        for attempt in (1, 2):
+            async with session.post(url, json=body, headers=headers(attempt, attempt)) as answer:
+                said.append((answer.status, await answer.json()))
+    assert said == [(500, {"said": f"{CONFIDED}1"}), (200, {"said": f"{CONFIDED}1"})]
+    handed_in = payload | {"secret": {"$secret": CONFIDENCE}}
+    assert {each.payload for each in read_lines(tmp_path / "ledger.jsonl", Effect)} == {digest(handed_in)}
 
 
 async def test_a_zombie_is_refused_in_the_middle_of_its_work(tmp_path: Path):

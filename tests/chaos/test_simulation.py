@@ -51,10 +51,13 @@ LEFT_OUT = {
     "refused-too-late",
     "pace-ignored",
     "written-plain",
+    "guard-off",
+    "secrets-kept",
+    "secrets-logged",
 }
 """Those that need what the simulation lacks: processes apart from their worker, handlers with a wire of their own, the
-gateway, handlers that outlast a lease, kills that hit one of few, and clients with keys, versions, quotas and secrets
-of their own."""
+gateway, handlers that outlast a lease, kills that hit one of few, HTTP targets, and clients with keys, versions, quotas
+and secrets of their own."""
 SOONER = {
     "fence-off": 17,
     "unique-off": 10,
@@ -87,7 +90,14 @@ WITH_LINES = {
     "cancel-takes-from-workers",
     "newest-waits",
 }
-WITH_CHORES = {"discard-forgets", "pause-ignored", "snooze-spends", "join-by-batch", "failure-ignored"}
+WITH_CHORES = {
+    "discard-forgets",
+    "pause-ignored",
+    "snooze-spends",
+    "join-by-batch",
+    "failure-ignored",
+    "fingerprint-ignored",
+}
 """Those that only seeds with lines, or with chores, can find out: the others need not be tried."""
 PLAYED = [mutant for mutant in (*MUTANTS, *ONLY_SIMULATED) if mutant.name not in LEFT_OUT]
 
