@@ -13,6 +13,7 @@ import msgspec
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
+from chaos.clockwork import Timekeeper
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
@@ -98,6 +99,9 @@ class Clients:
             yield again(Newest(self, self._world.seed, other, stranger).step, OFTEN)
             yield again(Crowd(self, self._world.seed).step, OFTEN)
             yield again(self._fickle.step, OFTEN)
+        if self._world.has_times:
+            tenant = CLIENTS[CHOSEN[0]][0]
+            yield again(Timekeeper(self, self._world.seed, tenant, self._world.ground.seconds).step, OFTEN / 3)
         if not self._world.has_chores:
             return
         for number, tenant in _one_each():

@@ -21,7 +21,7 @@ from chaos.mutations_of_time import ONLY_SIMULATED
 from chaos.simulation.__main__ import wanted
 from chaos.simulation.campaign import Report
 from chaos.simulation.mode import Mode, mode_of
-from chaos.simulation.world import CHORES_EVERY
+from chaos.simulation.world import CHORES_EVERY, FIRST_OF_TIMES, TIMES_EVERY
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
@@ -88,7 +88,9 @@ WITH_LINES = {
     "newest-waits",
 }
 WITH_CHORES = {"discard-forgets", "pause-ignored", "snooze-spends", "join-by-batch", "failure-ignored"}
-"""Those that only seeds with lines, or with chores, can find out: the others need not be tried."""
+WITH_TIMES = {"window-ignored", "edit-reaches-back", "backfill-doubles", "gap-ignored", "schedule-uncompared"}
+"""Those that only seeds with lines, or with chores, can find out, and those that are found out soonest where somebody
+minds the time: the others need not be tried."""
 PLAYED = [mutant for mutant in (*MUTANTS, *ONLY_SIMULATED) if mutant.name not in LEFT_OUT]
 
 Simulate = Callable[..., subprocess.CompletedProcess[str]]
@@ -185,10 +187,14 @@ def test_what_is_kept_is_of_the_same_code_and_whole(tmp_path: Path, monkeypatch:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("mutant", PLAYED, ids=lambda mutant: mutant.name)
 def test_a_broken_build_is_found_out(simulate: Simulate, mutant: Mutant, tmp_path: Path):
-    first = str(SOONER.get(mutant.name, CHORES_EVERY if mutant.name in WITH_CHORES else 1))
-    every = str(CHORES_EVERY if mutant.name in WITH_CHORES | WITH_LINES else 1)
+    first, every = 1, CHORES_EVERY if mutant.name in WITH_CHORES | WITH_LINES else 1
+    if mutant.name in WITH_CHORES:
+        first = CHORES_EVERY
+    elif mutant.name in WITH_TIMES:
+        first, every = FIRST_OF_TIMES, TIMES_EVERY
+    first = SOONER.get(mutant.name, first)
     source = build(mutant, tmp_path)
-    done = simulate("--stop", "--first", first, "--every", every, "--seeds", str(ENOUGH), source=source)
+    done = simulate(*("--stop", "--first", str(first), "--every", str(every), "--seeds", str(ENOUGH)), source=source)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"^seed \d+ \(\w+\): S\d+ ", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
