@@ -20,6 +20,7 @@ from chaos.commands import SELDOM, Commander
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
+from chaos.pauses import Pauser
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from foliot.store.fleet import LEASE
@@ -96,6 +97,8 @@ class Driver:
         yield from (again(partial(self._hand_in, each), SELDOM) for each in self._commanders)
         yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
         yield again(Timekeeper(self, self._seed, self._tenants[0], time.time).step, BY_THE_CLOCK)
+        holds = LEASE.total_seconds()
+        yield again(Pauser(self, self._seed, self._tenants[0], holds, time.time).step, OFTEN)
         yield again(self._gate.step, 0.0)
         yield from (again(step, pause) for step, pause in self._more)
 

@@ -16,7 +16,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STEP: Final = re.compile(r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 _FREQUENCIES: Final = ("SECONDLY", "MINUTELY", "HOURLY", "DAILY")
 _PHRASES: Final = (
-    (re.compile(r"every minute"), "* * * * *"),
     (re.compile(r"every hour at :0?(?P<minute>\d+)"), "{minute} * * * *"),
     (re.compile(r"every day at 0?(?P<hour>\d+):0?(?P<minute>\d+)"), "{minute} {hour} * * *"),
 )
@@ -72,6 +71,11 @@ def rule_as_cron(rule: str) -> str:
     if parts:
         raise ValueError(f"nobody here can judge {rule}")
     return " ".join([*fields, "*", "*", "*"])
+
+
+def phrase_as_period(phrase: str) -> int | None:
+    """Of one that means a time that passes, in microseconds: then no zone has a say in it."""
+    return 60_000_000 if phrase.strip().lower() == "every minute" else None
 
 
 def phrase_as_cron(phrase: str) -> str:

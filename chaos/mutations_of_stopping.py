@@ -70,7 +70,45 @@ _FAILURE_IGNORED = Mutant(
     _KILLS,
     _SECONDS,
 )
+_GATE_IGNORED = Mutant(
+    "gate-ignored",
+    "whoever calls up what has come due does not ask whether its job is paused",
+    (
+        Edit(
+            "store/sql/promote.sql",
+            "CASE WHEN due.gate = 1 OR due.rank IS NULL THEN 2 ELSE 1 END",
+            "CASE WHEN due.rank IS NULL THEN 2 ELSE 1 END",
+        ),
+        Edit("store/sql/promote.sql", "WHERE rank IS NULL AND gate IS DISTINCT FROM 1)", "WHERE rank IS NULL)"),
+        Edit(
+            "store/sql/promote.sql",
+            "CASE WHEN timer.held OR due.rank IS NULL THEN 2 ELSE 1 END",
+            "CASE WHEN due.rank IS NULL THEN 2 ELSE 1 END",
+        ),
+        Edit("store/sql/promote.sql", "WHERE rank IS NULL AND NOT held)", "WHERE rank IS NULL)"),
+    ),
+    [burst((0.0, "kill", "worker-0"))],
+    60.0,
+)
+_HOARDS = Edit(
+    "worker/claimer.py", "room = min(soon, most - self._concurrency) - queued\n", "room = 200 - max(queued, 0)\n"
+)
+_RECALL_IGNORED = Mutant(
+    "recall-ignored",
+    "a worker begins what it has in hand of a job that was paused meanwhile; it takes far more than it can begin",
+    (
+        Edit("worker/process.py", "claimer.recall(standing.stop | standing.recalled)", "claimer.recall(standing.stop)"),
+        # Else next to nothing waits in its hands, and that not for as long as a pause may take to hold.
+        _HOARDS,
+    ),
+    _KILLS,
+    _SECONDS,
+)
+ONLY_SIMULATED: Final = (_RECALL_IGNORED,)
+"""For a real campaign all that workers do would have to take longer than a lease: only then a pause must have held. In
+the simulation a lease is short. Workers that hoard and heed a recall are not found fault with there."""
 OF_STOPPING: Final = (
+    _GATE_IGNORED,
     _CANCEL_FORGOTTEN,
     _CANCEL_UNHEARD,
     _CANCEL_TAKES_FROM_WORKERS,

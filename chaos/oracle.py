@@ -147,6 +147,10 @@ def definition_of(body: Body) -> Definition:
     every, at, ends = fields.get("every"), fields.get("scheduleAt"), fields.get("endsAt")
     calendar, zone = fields.get("calendar"), fields.get("timezone") or "UTC"
     step = None if every is None else forms.step(every, zone)
+    passing = forms.phrase_as_period(fields["when"]) if "when" in fields else None
+    if passing is not None:
+        every, zone = passing / MICRO, "UTC"
+        del fields["when"]
     catch_up = {"mode": "latest", "window": "PT1H"} | (fields.get("catchUp") or {})
     return Definition(
         payload=digest(fields.get("payload")),

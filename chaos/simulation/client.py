@@ -17,6 +17,7 @@ from chaos.clockwork import Timekeeper
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
+from chaos.pauses import Pauser
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.simulation.node import LEASE, ApiNode
@@ -102,6 +103,10 @@ class Clients:
         if self._world.has_times:
             tenant = CLIENTS[CHOSEN[0]][0]
             yield again(Timekeeper(self, self._world.seed, tenant, self._world.ground.seconds).step, OFTEN / 3)
+            pauser = Pauser(
+                self, self._world.seed, tenant, LEASE.total_seconds(), self._world.ground.seconds, clog=True
+            )
+            yield again(pauser.step, OFTEN)
         if not self._world.has_chores:
             return
         for number, tenant in _one_each():

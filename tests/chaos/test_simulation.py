@@ -17,7 +17,8 @@ import pytest
 
 from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
-from chaos.mutations_of_time import ONLY_SIMULATED
+from chaos.mutations_of_stopping import ONLY_SIMULATED as OF_STOPPING
+from chaos.mutations_of_time import ONLY_SIMULATED as OF_TIME
 from chaos.simulation.__main__ import wanted
 from chaos.simulation.campaign import Report
 from chaos.simulation.mode import Mode, mode_of
@@ -88,10 +89,18 @@ WITH_LINES = {
     "newest-waits",
 }
 WITH_CHORES = {"discard-forgets", "pause-ignored", "snooze-spends", "join-by-batch", "failure-ignored"}
-WITH_TIMES = {"window-ignored", "edit-reaches-back", "backfill-doubles", "gap-ignored", "schedule-uncompared"}
+WITH_TIMES = {
+    "window-ignored",
+    "edit-reaches-back",
+    "backfill-doubles",
+    "gap-ignored",
+    "schedule-uncompared",
+    "gate-ignored",
+    "recall-ignored",
+}
 """Those that only seeds with lines, or with chores, can find out, and those that are found out soonest where somebody
 minds the time: the others need not be tried."""
-PLAYED = [mutant for mutant in (*MUTANTS, *ONLY_SIMULATED) if mutant.name not in LEFT_OUT]
+PLAYED = [mutant for mutant in (*MUTANTS, *OF_TIME, *OF_STOPPING) if mutant.name not in LEFT_OUT]
 
 Simulate = Callable[..., subprocess.CompletedProcess[str]]
 Begin = Callable[..., "subprocess.Popen[str]"]
