@@ -6,6 +6,10 @@ from chaos.mutant import Edit, Mutant, burst
 
 _GRAPHS: Final = "store/migrations/0026_fewer_calls.sql"
 """Where `follow` was last written."""
+_SEATS: Final = "store/migrations/0032_seats_looked_up.sql"
+"""Where `lock_ties` was."""
+_READ_BEFORE: Final = "(SELECT w.waits FROM node w, pg_sleep(0.05) WHERE w.run = edge.child)"
+"""For a moment before it is written: parents that end at once are rare where it takes none."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "reset", "worker-1"))]
 _SECONDS: Final = 40.0
 
@@ -70,6 +74,34 @@ _FAILURE_IGNORED = Mutant(
     _KILLS,
     _SECONDS,
 )
+_GRAPH_UNLOCKED = Mutant(
+    "graph-unlocked",
+    "nobody locks a graph before it tells what has ended, and a join is counted down from what was read before: parents"
+    " that end at the same time count as one",
+    (
+        Edit(
+            _SEATS,
+            "    PERFORM FROM graph_run WHERE id IN (SELECT graph FROM node WHERE run = ANY (ids))"
+            " ORDER BY id FOR UPDATE;\n",
+            "",
+        ),
+        Edit(
+            _SEATS,
+            "run = ANY (ids) AND n.graph IS NULL)\n      ORDER BY run FOR UPDATE;\n",
+            "run = ANY (ids) AND n.graph IS NULL)\n      ORDER BY run;\n",
+        ),
+        # The row of who waits is a lock too, and what it says is read again once it is free.
+        Edit(
+            _GRAPHS, "            SELECT edge.child,\n", f"            SELECT edge.child, {_READ_BEFORE} AS waited,\n"
+        ),
+        Edit(
+            _GRAPHS, "UPDATE node SET waits = node.waits - said.met,", "UPDATE node SET waits = said.waited - said.met,"
+        ),
+        Edit(_GRAPHS, "said.lost IS NULL AND node.waits = said.met", "said.lost IS NULL AND said.waited = said.met"),
+    ),
+    _KILLS,
+    _SECONDS,
+)
 _GATE_IGNORED = Mutant(
     "gate-ignored",
     "whoever calls up what has come due does not ask whether its job is paused",
@@ -108,6 +140,7 @@ ONLY_SIMULATED: Final = (_RECALL_IGNORED,)
 """For a real campaign all that workers do would have to take longer than a lease: only then a pause must have held. In
 the simulation a lease is short. Workers that hoard and heed a recall are not found fault with there."""
 OF_STOPPING: Final = (
+    _GRAPH_UNLOCKED,
     _GATE_IGNORED,
     _CANCEL_FORGOTTEN,
     _CANCEL_UNHEARD,

@@ -37,6 +37,7 @@ LEFT_OUT = {
     "joined-unfenced",
     "cut-off-ignored",
     "kin-left",
+    "graph-unlocked",
     "suspects-among-others",
     "key-believed",
     "expiry-forgotten",
@@ -53,9 +54,9 @@ LEFT_OUT = {
     "pace-ignored",
     "written-plain",
 }
-"""Those that need what the simulation lacks: processes apart from their worker, handlers with a wire of their own, the
-gateway, handlers that outlast a lease, kills that hit one of few, and clients with keys, versions, quotas and secrets
-of their own."""
+"""Those that need what the simulation lacks: parents that end at the very same time, processes apart from their
+worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of few, and
+clients with keys, versions, quotas and secrets of their own."""
 SOONER = {
     "fence-off": 17,
     "unique-off": 10,
