@@ -14,10 +14,13 @@ from chaos import patience
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
+from chaos.clockwork import OFTEN as BY_THE_CLOCK
+from chaos.clockwork import Timekeeper
 from chaos.commands import SELDOM, Commander
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
+from chaos.pauses import Pauser
 from chaos.plan import CLIENTS, SLOWEST, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.reuse import Reuser
@@ -95,6 +98,9 @@ class Driver:
             yield again(Reuser(self, self._seed, number, tenant).step, OFTEN)
         yield from (again(partial(self._hand_in, each), SELDOM) for each in self._commanders)
         yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
+        yield again(Timekeeper(self, self._seed, self._tenants[0], time.time).step, BY_THE_CLOCK)
+        holds = LEASE.total_seconds()
+        yield again(Pauser(self, self._seed, self._tenants[0], holds, time.time).step, OFTEN)
         yield again(self._gate.step, 0.0)
         yield from (again(step, pause) for step, pause in self._more)
 

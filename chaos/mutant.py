@@ -63,3 +63,16 @@ CUT_OFF: Final = [
     # Cut off for longer than its lease, a worker has results in hand of what others are running again.
     burst((0.0, "partition", "worker-2"), (9.0, "partition", "worker-0")),
 ]
+SCHEDULERS: Final = [
+    burst(
+        (0.0, "stop", "scheduler-0"),
+        (6.0, "kill", "scheduler-1"),
+        (12.0, "stop", "scheduler-1"),
+        (18.0, "kill", "scheduler-0"),
+    ),
+]
+# Correctness must not depend on who looks after what, but rivals are rare while they keep to their own.
+EVERYBODY: Final = Edit(
+    "domain/shards.py", "return None if shards is not None and not shards else Look(shards)", "return Look()"
+)
+NOBODY_FIRES: Final = [burst((0.0, "misfire", "schedulers"), warm_up=15.0)]

@@ -2,7 +2,18 @@
 
 from typing import Final
 
-from chaos.mutant import CUT_OFF, PRODUCT, Edit, Mutant, Stale, build, burst
+from chaos.mutant import (
+    CUT_OFF,
+    EVERYBODY,
+    NOBODY_FIRES,
+    PRODUCT,
+    SCHEDULERS,
+    Edit,
+    Mutant,
+    Stale,
+    build,
+    burst,
+)
 from chaos.mutations_of_admission import OF_ADMISSION
 from chaos.mutations_of_commands import OF_COMMANDS
 from chaos.mutations_of_dispatch import OF_DISPATCH
@@ -12,14 +23,6 @@ from chaos.mutations_of_time import OF_TIME
 
 __all__ = ["MUTANTS", "PRODUCT", "Edit", "Mutant", "Stale", "build"]
 
-_SCHEDULERS = [
-    burst(
-        (0.0, "stop", "scheduler-0"),
-        (6.0, "kill", "scheduler-1"),
-        (12.0, "stop", "scheduler-1"),
-        (18.0, "kill", "scheduler-0"),
-    ),
-]
 _COMMITS = [
     burst(
         *((3.0 * number, "cutBeforeCommit", f"api-{number % 2}") for number in range(8)),
@@ -41,11 +44,6 @@ _CLOCKS = [
         (3.0, "clockJump", "worker-0"),
     ),
 ]
-# Correctness must not depend on who looks after what, but rivals are rare while they keep to their own.
-_EVERYBODY = Edit(
-    "domain/shards.py", "return None if shards is not None and not shards else Look(shards)", "return Look()"
-)
-_NOBODY_FIRES = [burst((0.0, "misfire", "schedulers"), warm_up=15.0)]
 
 _FENCE_OFF = Mutant(
     "fence-off",
@@ -85,7 +83,7 @@ _UNIQUE_OFF = Mutant(
     "an instant may have any number of runs (no unique index), and a firing's progress is not compared before it is"
     " set; only overlap stays guarded; all schedulers look after all schedules",
     (
-        _EVERYBODY,
+        EVERYBODY,
         Edit(
             "store/migrations/0001_foundation.sql",
             "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL;",
@@ -103,7 +101,7 @@ _UNIQUE_OFF = Mutant(
         ),
         Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n"),
     ),
-    _SCHEDULERS,
+    SCHEDULERS,
     30.0,
 )
 _ACK_BEFORE_COMMIT = Mutant(
@@ -204,7 +202,7 @@ _RUNS_UNCOUNTED = Mutant(
             "SET runs_left = job.runs_left",
         ),
     ),
-    _SCHEDULERS,
+    SCHEDULERS,
     40.0,
 )
 _JITTER_UNBOUNDED = Mutant(
@@ -217,7 +215,7 @@ _JITTER_UNBOUNDED = Mutant(
             "THEN place_in(t.at, s.phase, NULL) ELSE",
         ),
     ),
-    _SCHEDULERS,
+    SCHEDULERS,
     40.0,
 )
 _MODE_IGNORED = Mutant(
@@ -230,7 +228,7 @@ _MODE_IGNORED = Mutant(
             "AND (following IS NULL OR following > least(late_through, until)));",
         ),
     ),
-    _NOBODY_FIRES,
+    NOBODY_FIRES,
     75.0,
 )
 _LEDGER_LIES = Mutant(
@@ -243,7 +241,7 @@ _LEDGER_LIES = Mutant(
             "return Occurrence(at=at, fate=Fate.FIRED)",
         ),
     ),
-    _NOBODY_FIRES,
+    NOBODY_FIRES,
     75.0,
 )
 _LATE_FORGOTTEN = Mutant(
@@ -256,15 +254,15 @@ _LATE_FORGOTTEN = Mutant(
             "done = 0 AS is_plain",
         ),
     ),
-    _NOBODY_FIRES,
+    NOBODY_FIRES,
     75.0,
 )
 _FIRING_UNCOMPARED = Mutant(
     "firing-uncompared",
     "a chunk is fired without asking whether somebody else did so since it was read; all schedulers look after all"
     " schedules",
-    (_EVERYBODY, Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n")),
-    _SCHEDULERS,
+    (EVERYBODY, Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n")),
+    SCHEDULERS,
     40.0,
 )
 MUTANTS: Final = (

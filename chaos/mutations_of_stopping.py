@@ -6,6 +6,10 @@ from chaos.mutant import Edit, Mutant, burst
 
 _GRAPHS: Final = "store/migrations/0026_fewer_calls.sql"
 """Where `follow` was last written."""
+_SEATS: Final = "store/migrations/0032_seats_looked_up.sql"
+"""Where `lock_ties` was."""
+_READ_BEFORE: Final = "(SELECT w.waits FROM node w, pg_sleep(0.05) WHERE w.run = edge.child)"
+"""For a moment before it is written: parents that end at once are rare where it takes none."""
 _KILLS: Final = [burst((0.0, "kill", "worker-0"), (6.0, "reset", "worker-1"))]
 _SECONDS: Final = 40.0
 
@@ -70,7 +74,74 @@ _FAILURE_IGNORED = Mutant(
     _KILLS,
     _SECONDS,
 )
+_GRAPH_UNLOCKED = Mutant(
+    "graph-unlocked",
+    "nobody locks a graph before it tells what has ended, and a join is counted down from what was read before: parents"
+    " that end at the same time count as one",
+    (
+        Edit(
+            _SEATS,
+            "    PERFORM FROM graph_run WHERE id IN (SELECT graph FROM node WHERE run = ANY (ids))"
+            " ORDER BY id FOR UPDATE;\n",
+            "",
+        ),
+        Edit(
+            _SEATS,
+            "run = ANY (ids) AND n.graph IS NULL)\n      ORDER BY run FOR UPDATE;\n",
+            "run = ANY (ids) AND n.graph IS NULL)\n      ORDER BY run;\n",
+        ),
+        # The row of who waits is a lock too, and what it says is read again once it is free.
+        Edit(
+            _GRAPHS, "            SELECT edge.child,\n", f"            SELECT edge.child, {_READ_BEFORE} AS waited,\n"
+        ),
+        Edit(
+            _GRAPHS, "UPDATE node SET waits = node.waits - said.met,", "UPDATE node SET waits = said.waited - said.met,"
+        ),
+        Edit(_GRAPHS, "said.lost IS NULL AND node.waits = said.met", "said.lost IS NULL AND said.waited = said.met"),
+    ),
+    _KILLS,
+    _SECONDS,
+)
+_GATE_IGNORED = Mutant(
+    "gate-ignored",
+    "whoever calls up what has come due does not ask whether its job is paused",
+    (
+        Edit(
+            "store/sql/promote.sql",
+            "CASE WHEN due.gate = 1 OR due.rank IS NULL THEN 2 ELSE 1 END",
+            "CASE WHEN due.rank IS NULL THEN 2 ELSE 1 END",
+        ),
+        Edit("store/sql/promote.sql", "WHERE rank IS NULL AND gate IS DISTINCT FROM 1)", "WHERE rank IS NULL)"),
+        Edit(
+            "store/sql/promote.sql",
+            "CASE WHEN timer.held OR due.rank IS NULL THEN 2 ELSE 1 END",
+            "CASE WHEN due.rank IS NULL THEN 2 ELSE 1 END",
+        ),
+        Edit("store/sql/promote.sql", "WHERE rank IS NULL AND NOT held)", "WHERE rank IS NULL)"),
+    ),
+    [burst((0.0, "kill", "worker-0"))],
+    60.0,
+)
+_HOARDS = Edit(
+    "worker/claimer.py", "room = min(soon, most - self._concurrency) - queued\n", "room = 200 - max(queued, 0)\n"
+)
+_RECALL_IGNORED = Mutant(
+    "recall-ignored",
+    "a worker begins what it has in hand of a job that was paused meanwhile; it takes far more than it can begin",
+    (
+        Edit("worker/process.py", "claimer.recall(standing.stop | standing.recalled)", "claimer.recall(standing.stop)"),
+        # Else next to nothing waits in its hands, and that not for as long as a pause may take to hold.
+        _HOARDS,
+    ),
+    _KILLS,
+    _SECONDS,
+)
+ONLY_SIMULATED: Final = (_RECALL_IGNORED,)
+"""For a real campaign all that workers do would have to take longer than a lease: only then a pause must have held. In
+the simulation a lease is short. Workers that hoard and heed a recall are not found fault with there."""
 OF_STOPPING: Final = (
+    _GRAPH_UNLOCKED,
+    _GATE_IGNORED,
     _CANCEL_FORGOTTEN,
     _CANCEL_UNHEARD,
     _CANCEL_TAKES_FROM_WORKERS,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from chaos import cron
+from chaos import cron, forms
 from chaos.records import digest
 
 MICRO: Final = 1_000_000
@@ -20,8 +20,12 @@ _DURATION: Final = re.compile(
     r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:[.,]\d+)?)S)?)?"
 )
 _UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_REPLACES: Final = {"cronExpression": ("every",), "every": ("cronExpression", "timezone", "dst")}
-_TAKES_ALONG: Final = {"cronExpression": ("timezone", "dst"), "every": ("timezone", "dst")}
+_RECURRENCES: Final = ("cronExpression", "every", "rrule", "when")
+_REPLACES: Final = {
+    name: tuple(other for other in _RECURRENCES if other != name) + (("timezone", "dst") if name == "every" else ())
+    for name in _RECURRENCES
+}
+_TAKES_ALONG: Final = dict.fromkeys(_RECURRENCES, ("timezone", "dst"))
 
 Body = tuple[tuple[str, bytes], ...]
 """A job as its owner wrote it: field names and their JSON, sorted; can be compared and be a key."""
@@ -37,6 +41,8 @@ class Definition(msgspec.Struct, frozen=True):
     gap: str = "end"
     fold: str = "once"
     period: int | None = None
+    step: forms.Step | None = None
+    """A period with months in it, or with days of a zone where not all are alike."""
     at: int | None = None
     """scheduleAt: the instant of a one-time job, the anchor of a period, or the time before which cron is silent."""
     ends: int | None = None
@@ -54,7 +60,7 @@ class Definition(msgspec.Struct, frozen=True):
 
     @property
     def recurring(self) -> bool:
-        return self.expression is not None or self.period is not None
+        return self.expression is not None or self.period is not None or self.step is not None
 
     @property
     def one_time(self) -> bool:
@@ -92,6 +98,8 @@ class Definition(msgspec.Struct, frozen=True):
             start = 0 if self.at is None else self.at
             first = start + ((low - start) // self.period + 1) * self.period
             return list(range(first, high + 1, self.period))
+        if self.step is not None:
+            return self.step.instants(self.zone, self.at, low, high, self.gap, self.fold)
         return []
 
 
@@ -137,14 +145,20 @@ def patched(body: Body, patch: dict[str, Any]) -> Body:
 def definition_of(body: Body) -> Definition:
     fields = {name: msgspec.json.decode(value) for name, value in body}
     every, at, ends = fields.get("every"), fields.get("scheduleAt"), fields.get("endsAt")
-    calendar = fields.get("calendar")
+    calendar, zone = fields.get("calendar"), fields.get("timezone") or "UTC"
+    step = None if every is None else forms.step(every, zone)
+    passing = forms.phrase_as_period(fields["when"]) if "when" in fields else None
+    if passing is not None:
+        every, zone = passing / MICRO, "UTC"
+        del fields["when"]
     catch_up = {"mode": "latest", "window": "PT1H"} | (fields.get("catchUp") or {})
     return Definition(
         payload=digest(fields.get("payload")),
-        expression=fields.get("cronExpression"),
-        zone=fields.get("timezone") or "UTC",
+        expression=_expression(fields),
+        zone=zone,
         **{rule: value for rule, value in (fields.get("dst") or {}).items() if rule in {"gap", "fold"}},
-        period=None if every is None else duration(every),
+        period=None if every is None or step is not None else duration(every),
+        step=step,
         at=None if at is None else instant(at),
         ends=None if ends is None else instant(ends),
         overlap=fields.get("overlap", "skip"),
@@ -155,6 +169,14 @@ def definition_of(body: Body) -> Definition:
         concurrency=(fields.get("concurrency") or {}).get("limit"),
         rule=calendar.get("rule", "skip") if isinstance(calendar, dict) else calendar and "skip",
     )
+
+
+def _expression(fields: dict[str, Any]) -> str | None:
+    if (rule := fields.get("rrule")) is not None:
+        return forms.rule_as_cron(rule)
+    if (phrase := fields.get("when")) is not None:
+        return forms.phrase_as_cron(phrase)
+    return fields.get("cronExpression")
 
 
 def duration(written: str | float) -> int:

@@ -21,8 +21,8 @@ MOST_WORLDS: Final = 4_096
 """Beyond this the job is not judged: its owner made more unanswered calls than anybody can reason about."""
 
 _SHOWN: Final = (
-    "payload", "cronExpression", "timezone", "dst", "every", "scheduleAt", "endsAt", "overlap", "catchUp", "jitter",
-    "maxRuns", "calendar", "concurrency",
+    "payload", "cronExpression", "rrule", "when", "timezone", "dst", "every", "scheduleAt", "endsAt", "overlap",
+    "catchUp", "jitter", "maxRuns", "calendar", "concurrency",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""S20: nothing of a paused queue begins after the instant that the API named, until somebody resumes it."""
+"""S20: nothing of a paused queue or job begins after the instant that the API named, until somebody resumes it."""
 
 import math
 from collections.abc import Iterator
@@ -12,21 +12,25 @@ from chaos.records import SIDE, Effect, Operation, Outcome
 
 
 class Closed(NamedTuple):
-    """A time in which the queue was paused beyond doubt, and every worker had to know it."""
+    """A time in which the queue, or the job, was paused beyond doubt, and every worker had to know it."""
 
     begin: float
     end: float
 
 
 def closed(case: Case) -> list[Closed]:
-    changes = [each for each in case.evidence.operations if each.kind in {"pauseQueue", "resumeQueue"}]
-    opened = [each for each in changes if each.kind == "resumeQueue" and each.outcome is not Outcome.FAIL]
+    return _closed(case, case.evidence.operations, "pauseQueue", "resumeQueue")
+
+
+def _closed(case: Case, operations: list[Operation], pause: str, resume: str) -> list[Closed]:
+    opened = [each for each in operations if each.kind == resume and each.outcome is not Outcome.FAIL]
     found = []
-    for each in changes:
-        if each.kind != "pauseQueue" or each.outcome is not Outcome.OK or not (each.answer or {}).get("holdsBy"):
+    for each in operations:
+        if each.kind != pause or each.outcome is not Outcome.OK or not (each.answer or {}).get("holdsBy"):
             continue
         answer = each.answer or {}
-        holds = min(seconds(answer["holdsBy"]), seconds(answer["pausedAt"]) + case.bounds.lease)
+        began = seconds(answer["pausedAt"]) if "pausedAt" in answer else each.completed
+        holds = min(seconds(answer["holdsBy"]), began + case.bounds.lease)
         if any(_may_still_open(case, other, each) for other in opened):
             continue
         end = min((other.invoked for other in opened if other.completed > each.invoked), default=math.inf)
@@ -42,18 +46,22 @@ def _may_still_open(case: Case, resume: Operation, pause: Operation) -> bool:
 
 
 def begun_behind_the_gate(case: Case) -> Iterator[Finding]:
-    times = closed(case)
-    if not times:
-        return
-    for run in case.runs.values():
-        if run.submission is None or run.submission.body.get("queue") != SIDE:
-            continue
-        for start in run.starts:
-            shut = next((each for each in times if each.begin + case.bounds.clock < start.at < each.end), None)
-            if shut is not None and not _stood_still(case, start, shut):
-                late = start.at - shut.begin
-                message = f"began {late:.3f} s after the pause of its queue held"
-                yield Finding(check="S20", rule="begun", message=message, run=run.id, at=start.at)
+    if times := closed(case):
+        for run in case.runs.values():
+            if run.submission is not None and run.submission.body.get("queue") == SIDE:
+                yield from _begun(case, run, times, "queue")
+    for job in case.jobs.values():
+        if times := _closed(case, job.operations, "pauseJob", "resumeJob"):
+            for run in job.runs:
+                yield from _begun(case, run, times, "job")
+
+
+def _begun(case: Case, run: Run, times: list[Closed], what: str) -> Iterator[Finding]:
+    for start in run.starts:
+        shut = next((each for each in times if each.begin + case.bounds.clock < start.at < each.end), None)
+        if shut is not None and not _stood_still(case, start, shut):
+            message = f"began {start.at - shut.begin:.3f} s after the pause of its {what} held"
+            yield Finding(check="S20", rule=f"begun of {what}", message=message, run=run.id, job=run.job, at=start.at)
 
 
 def _stood_still(case: Case, start: Effect, shut: Closed) -> bool:

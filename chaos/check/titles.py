@@ -22,7 +22,7 @@ SAFETY: Final = {
     "S17": "the occurrence ledger is true",
     "S18": "dead letters go on when somebody lets them",
     "S19": "what commits with a success is there once",
-    "S20": "a paused queue stands still",
+    "S20": "what is paused stands still",
     "S21": "a cancelled run is over",
     "S22": "graphs run in order, each join once",
     "S23": "a key opens what it may, until its end",

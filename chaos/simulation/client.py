@@ -13,9 +13,11 @@ import msgspec
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, Gatekeeper, Mortician, Oddities, again
 from chaos.client import PATHS, PATIENCE, judge
+from chaos.clockwork import Timekeeper
 from chaos.graphs import Weaver
 from chaos.lines import Crowd, Lines
 from chaos.newest import Newest
+from chaos.pauses import Pauser
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.reuse import Reuser
@@ -99,6 +101,13 @@ class Clients:
             yield again(Newest(self, self._world.seed, other, stranger).step, OFTEN)
             yield again(Crowd(self, self._world.seed).step, OFTEN)
             yield again(self._fickle.step, OFTEN)
+        if self._world.has_times:
+            tenant = CLIENTS[CHOSEN[0]][0]
+            yield again(Timekeeper(self, self._world.seed, tenant, self._world.ground.seconds).step, OFTEN / 3)
+            pauser = Pauser(
+                self, self._world.seed, tenant, LEASE.total_seconds(), self._world.ground.seconds, clog=True
+            )
+            yield again(pauser.step, OFTEN)
         if not self._world.has_chores:
             return
         for number, tenant in _one_each():

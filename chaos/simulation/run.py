@@ -25,6 +25,8 @@ from foliot.store.statements import SQL
 
 SECONDS: Final = (2.0, 3.0, 5.0)
 """Most seeds are short, so that there can be many; some go on for longer."""
+WITH_TIMES: Final = 9.0
+"""Seconds in which a client minds the time: half of them before its schedulers are gone."""
 CALM: Final = 2.5
 """After the storm, until what was sent in it has arrived."""
 PATIENCE: Final = {"safety": 120.0, "liveness": 600.0}
@@ -78,6 +80,8 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
     before = _left_behind()
     seconds = random.Random(f"{seed}/length").choice(SECONDS)  # noqa: S311 - guards nothing
     world = World(ground, seed)
+    if world.has_times:
+        seconds = WITH_TIMES
     clients, storm = Clients(world), Storm(world)
     for node in world.nodes:
         node.start()

@@ -28,6 +28,10 @@ class Storm:
         loss, slow = self._chance.choice((0.0, 0.005, 0.02, 0.06)), self._chance.choice((0.0, 0.0, 0.01, 0.03))
         for node in self._world.nodes:
             node.weather.loss, node.weather.slow = loss, slow
+        if self._world.has_times:
+            await asyncio.sleep(seconds / 2)
+            await self._kill_all(self._world.schedulers, self._chance.uniform(*LONG_OUTAGE))
+            return
         worst = self._chance.choice((0.5, 1.0, 2.0, 4.0))
         while True:
             await asyncio.sleep(self._chance.expovariate(1 / worst))

@@ -11,6 +11,9 @@ from chaos.simulation.node import ApiNode, Node, SchedulerNode, WorkerNode
 from chaos.simulation.server import Server
 from chaos.simulation.wire import SimConnection
 
+TIMES_EVERY, FIRST_OF_TIMES = 15, 5
+"""Of so many seeds one has a client that minds the time, and a while without any scheduler. Every other of them begins
+shortly before clocks are set forward."""
 CHORES_EVERY: Final = 3
 """Of so many seeds one has clients with dead letters, snoozes and a paused queue, too, and one has what must wait for
 others: the rest stay small."""
@@ -23,6 +26,7 @@ class World:
         self.seed = seed
         self.has_chores = seed % CHORES_EVERY == 0
         self.has_lines = seed % CHORES_EVERY == 1
+        self.has_times = seed % TIMES_EVERY == FIRST_OF_TIMES
         self.tenants = TENANTS if self.has_lines else tuple(each for each in TENANTS if each != CROWDED)
         self.left_behind: set[int] = set()
         """Lines in which somebody was seen whose turn it was, and whom nobody had called."""

@@ -47,7 +47,7 @@ class Pretended:
         """Of maxRuns."""
 
     def view(self) -> dict[str, Any]:
-        standing = self.standings[-1][1]
+        since, standing = self.standings[-1]
         fields = dict(standing.body)
         shown = {name: value for name, value in self.body.items() if name in fields}
         status = {Gate.OPEN: "pending", Gate.PAUSED: "paused", Gate.CANCELLED: "cancelled"}[standing.gate]
@@ -59,6 +59,7 @@ class Pretended:
             "scheduleType": _type(standing),
             "version": len(self.standings),
             "nextRunAt": None,
+            "holdsBy": rfc3339(since + BOUNDS.lease) if standing.gate is Gate.PAUSED else None,
         }
 
     def change(self, change: Change) -> Operation:

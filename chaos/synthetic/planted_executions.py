@@ -3,7 +3,7 @@
 import copy
 
 from chaos.oracle import seconds
-from chaos.records import Phase
+from chaos.records import Operation, Phase
 from chaos.synthetic.surgery import Surgery, plant
 from chaos.synthetic.world import BOUNDS, rfc3339
 
@@ -17,7 +17,8 @@ def _(it: Surgery) -> None:
 @plant("S5 paused")
 def _(it: Surgery) -> None:
     """An instant of the time when the job was paused ran all the same."""
-    pause = next(each for each in it.answered("pauseJob") if _recurs(it, each.job))
+    pause = _pause(it, recurs=True)
+    pause.answer = None  # else S20 had a word to say, too
     job = next(row for row in it.jobs() if row["jobId"] == pause.job)
     before = max((row for row in it.runs() if row["jobId"] == job["jobId"] and _by(row, pause.invoked)), key=_at)
     run = it.copy(before, "run_twin", 50.0)
@@ -27,19 +28,18 @@ def _(it: Surgery) -> None:
 @plant("S5 begun behind a closed gate")
 def _(it: Surgery) -> None:
     """What was handed in by hand before the pause began long after it."""
-    pause = next(each for each in it.answered("pauseJob") if not _recurs(it, each.job))
-    run = next(row for row in it.runs() if row["jobId"] == pause.job)
-    other = it.plain_run()
-    for effect in it.effects(other):
-        twin = copy.copy(effect)
-        twin.run, twin.job, twin.at, twin.payload = run["runId"], run["jobId"], pause.completed + 40, ""
-        twin.scheduled_at = _at(run)
-        twin.tenant = it.tenant_of(run)
-        it.add(twin)
-    row = {**it.attempts(other)[0], "runId": run["runId"], "jobId": run["jobId"]}
-    times = {"startedAt": rfc3339(pause.completed + 40), "finishedAt": rfc3339(pause.completed + 40.1)}
-    it.dump.attempts[it.tenant_of(run)].append({**row, **times})
-    run |= {"status": "completed", "attempts": 1, "finishedAt": rfc3339(pause.completed + 40.1)}
+    pause = _pause(it, recurs=False)
+    pause.answer = None
+    _begin(it, pause, pause.completed + 40)
+
+
+@plant("S20 begun of a paused job")
+def _(it: Surgery) -> None:
+    """Later than the API had said. It said so late: for all that S5 knows the job had been paused just before."""
+    pause = _pause(it, recurs=False)
+    holds = seconds((pause.answer or {})["holdsBy"])
+    pause.completed += 6.0
+    _begin(it, pause, holds + 5.5)  # its own time has come by then
 
 
 @plant("S5 unknown run of a job")
@@ -180,6 +180,26 @@ def _relabel(it: Surgery, run: dict[str, object], at: float) -> None:
     run["scheduledAt"] = rfc3339(at)
     for effect in it.effects(run):
         effect.scheduled_at = at
+
+
+def _pause(it: Surgery, *, recurs: bool) -> Operation:
+    return next(each for each in it.answered("pauseJob") if _recurs(it, each.job) is recurs)
+
+
+def _begin(it: Surgery, pause: Operation, at: float) -> None:
+    """Let a run of the paused job have begun then, and ended well."""
+    run = next(row for row in it.runs() if row["jobId"] == pause.job)
+    other = it.plain_run()
+    for effect in it.effects(other):
+        twin = copy.copy(effect)
+        twin.run, twin.job, twin.at, twin.payload = run["runId"], run["jobId"], at, ""
+        twin.scheduled_at = _at(run)
+        twin.tenant = it.tenant_of(run)
+        it.add(twin)
+    row = {**it.attempts(other)[0], "runId": run["runId"], "jobId": run["jobId"]}
+    times = {"startedAt": rfc3339(at), "finishedAt": rfc3339(at + 0.1)}
+    it.dump.attempts[it.tenant_of(run)].append({**row, **times})
+    run |= {"status": "completed", "attempts": 1, "finishedAt": rfc3339(at + 0.1)}
 
 
 def _recurs(it: Surgery, job: str | None) -> bool:

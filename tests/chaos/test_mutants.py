@@ -14,7 +14,8 @@ from chaos import mutants
 from chaos.deeds import Deeds
 from chaos.mutants import Campaign, Trial, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
-from chaos.mutations_of_time import ONLY_SIMULATED, UNPROVEN
+from chaos.mutations_of_stopping import ONLY_SIMULATED as OF_STOPPING
+from chaos.mutations_of_time import ONLY_SIMULATED as OF_TIME
 from chaos.records import REFUSED
 from chaos.round import STARTED, UNEXPECTED, Round, crashes
 from chaos.topology import NODES, Topology
@@ -22,7 +23,7 @@ from chaos.topology import NODES, Topology
 _FUNCTION = re.compile(r"^CREATE (?:OR REPLACE )?FUNCTION (\w+)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *ONLY_SIMULATED, *UNPROVEN], ids=lambda each: each.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *OF_TIME, *OF_STOPPING], ids=lambda each: each.name)
 def test_every_mutation_applies_exactly_once_and_compiles(mutant: Mutant, tmp_path: Path):
     source = build(mutant, tmp_path)
     changed = {

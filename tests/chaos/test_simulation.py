@@ -17,11 +17,12 @@ import pytest
 
 from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
-from chaos.mutations_of_time import ONLY_SIMULATED
+from chaos.mutations_of_stopping import ONLY_SIMULATED as OF_STOPPING
+from chaos.mutations_of_time import ONLY_SIMULATED as OF_TIME
 from chaos.simulation.__main__ import wanted
 from chaos.simulation.campaign import Report
 from chaos.simulation.mode import Mode, mode_of
-from chaos.simulation.world import CHORES_EVERY
+from chaos.simulation.world import CHORES_EVERY, FIRST_OF_TIMES, TIMES_EVERY
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
@@ -36,6 +37,7 @@ LEFT_OUT = {
     "joined-unfenced",
     "cut-off-ignored",
     "kin-left",
+    "graph-unlocked",
     "suspects-among-others",
     "key-believed",
     "expiry-forgotten",
@@ -55,9 +57,9 @@ LEFT_OUT = {
     "secrets-kept",
     "secrets-logged",
 }
-"""Those that need what the simulation lacks: processes apart from their worker, handlers with a wire of their own, the
-gateway, handlers that outlast a lease, kills that hit one of few, HTTP targets, and clients with keys, versions, quotas
-and secrets of their own."""
+"""Those that need what the simulation lacks: parents that end at the very same time, processes apart from their
+worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of few, HTTP
+targets, and clients with keys, versions, quotas and secrets of their own."""
 SOONER = {
     "fence-off": 17,
     "unique-off": 10,
@@ -98,8 +100,18 @@ WITH_CHORES = {
     "failure-ignored",
     "fingerprint-ignored",
 }
-"""Those that only seeds with lines, or with chores, can find out: the others need not be tried."""
-PLAYED = [mutant for mutant in (*MUTANTS, *ONLY_SIMULATED) if mutant.name not in LEFT_OUT]
+WITH_TIMES = {
+    "window-ignored",
+    "edit-reaches-back",
+    "backfill-doubles",
+    "gap-ignored",
+    "schedule-uncompared",
+    "gate-ignored",
+    "recall-ignored",
+}
+"""Those that only seeds with lines, or with chores, can find out, and those that are found out soonest where somebody
+minds the time: the others need not be tried."""
+PLAYED = [mutant for mutant in (*MUTANTS, *OF_TIME, *OF_STOPPING) if mutant.name not in LEFT_OUT]
 
 Simulate = Callable[..., subprocess.CompletedProcess[str]]
 Begin = Callable[..., "subprocess.Popen[str]"]
@@ -195,10 +207,14 @@ def test_what_is_kept_is_of_the_same_code_and_whole(tmp_path: Path, monkeypatch:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("mutant", PLAYED, ids=lambda mutant: mutant.name)
 def test_a_broken_build_is_found_out(simulate: Simulate, mutant: Mutant, tmp_path: Path):
-    first = str(SOONER.get(mutant.name, CHORES_EVERY if mutant.name in WITH_CHORES else 1))
-    every = str(CHORES_EVERY if mutant.name in WITH_CHORES | WITH_LINES else 1)
+    first, every = 1, CHORES_EVERY if mutant.name in WITH_CHORES | WITH_LINES else 1
+    if mutant.name in WITH_CHORES:
+        first = CHORES_EVERY
+    elif mutant.name in WITH_TIMES:
+        first, every = FIRST_OF_TIMES, TIMES_EVERY
+    first = SOONER.get(mutant.name, first)
     source = build(mutant, tmp_path)
-    done = simulate("--stop", "--first", first, "--every", every, "--seeds", str(ENOUGH), source=source)
+    done = simulate(*("--stop", "--first", str(first), "--every", str(every), "--seeds", str(ENOUGH)), source=source)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"^seed \d+ \(\w+\): S\d+ ", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
