@@ -32,6 +32,7 @@ from foliot.services.fire import Firer
 from foliot.services.fleet import Fleet
 from foliot.services.gateway import Gateway
 from foliot.services.gauges import Gauges
+from foliot.services.glean import Gleaner
 from foliot.services.graphs import Graphs
 from foliot.services.health import Health
 from foliot.services.insights import Insights
@@ -267,6 +268,7 @@ class SchedulerNode(Node):
             reaper = Reaper(database, LEASE, clock, LEASE / 5)
             group.create_task(repeat(reaper, stop, asyncio.Event(), ready, chance))
             group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set, chance))
+            group.create_task(repeat(Gleaner(database), stop, asyncio.Event(), ready, chance))
             control = Control(database, SpecBook(database, clock), hints.give)
             recalendar = Recalendar(database, control.move, draft_again)
             group.create_task(repeat(recalendar, stop, asyncio.Event(), nothing, chance))
