@@ -21,7 +21,7 @@ from chaos.pauses import Pauser
 from chaos.plan import CLIENTS, Planner, Step, calendar
 from chaos.records import Operation, Outcome
 from chaos.reuse import Reuser
-from chaos.simulation.node import LEASE, ApiNode
+from chaos.simulation.product import LEASE, ApiNode
 from chaos.simulation.world import World
 from foliot.wire.codec import rfc3339
 

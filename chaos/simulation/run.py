@@ -10,7 +10,8 @@ from chaos.records import CROWD, CROWDED, Dump, Evidence
 from chaos.simulation.client import Clients
 from chaos.simulation.ground import Ground
 from chaos.simulation.mode import Mode
-from chaos.simulation.node import HEARTBEAT, LEASE, Node
+from chaos.simulation.node import Node
+from chaos.simulation.product import HEARTBEAT, LEASE
 from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
 from chaos.simulation.world import World

@@ -5,7 +5,8 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from chaos.simulation.node import Node, WorkerNode
+from chaos.simulation.node import Node
+from chaos.simulation.workers import WorkerNode
 from chaos.simulation.world import World
 
 LONG_OUTAGE: Final = (32.0, 55.0)

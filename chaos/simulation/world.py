@@ -7,9 +7,11 @@ from typing import Final
 
 from chaos.records import CROWDED, Effect, Fault, Operation
 from chaos.simulation.ground import TENANTS, Ground
-from chaos.simulation.node import ApiNode, Node, SchedulerNode, WorkerNode
+from chaos.simulation.node import Node
+from chaos.simulation.product import ApiNode, SchedulerNode
 from chaos.simulation.server import Server
 from chaos.simulation.wire import SimConnection
+from chaos.simulation.workers import WorkerNode
 
 TIMES_EVERY, FIRST_OF_TIMES = 15, 5
 """Of so many seeds one has a client that minds the time, and a while without any scheduler. Every other of them begins
