@@ -276,6 +276,19 @@ def test_windows_of_a_week_are_joined_to_the_same_minutes(windows: list[Weekly])
     assert not {(each.start + each.length) % 10_080 for each in found} & {each.start for each in found}, "none touch"
 
 
+weeks = st.lists(
+    st.builds(Weekly, st.integers(0, 10_079), st.sampled_from([1, 30, 700, 3_000])), min_size=1, max_size=8
+)
+
+
+@given(weeks, st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "UTC"]), st.integers(0, 300 * 86_400))
+def test_it_is_closed_whenever_one_of_its_windows_is(windows: list[Weekly], zone: str, second: int):
+    assume(len(_minutes(windows)) < 10_080)
+    calendar, at = Calendar(zone, weekly=tuple(windows)), utc("2026-03-01") + timedelta(seconds=second)
+    stretches = [each for window in windows for each in window.around(calendar.zone, at)]
+    assert calendar.is_open(at) == (not any(each.start <= at < each.end for each in stretches))
+
+
 def _minutes(windows: Iterable[Weekly]) -> set[int]:
     return {minute % 10_080 for each in windows for minute in range(each.start, each.start + each.length)}
 

@@ -213,8 +213,18 @@ class Calendar(msgspec.Struct, frozen=True, dict=True):
         place = bisect_right(self._once, at, key=lambda stretch: stretch.start)
         if place and at < self._once[place - 1].end:
             yield self._once[place - 1]
-        for weekly in self._every_week:
-            yield from (each for each in weekly.around(self.zone, at) if each.start <= at < each.end)
+        yield from (each for each in self._weekly_around(at) if each.start <= at < each.end)
+
+    def _weekly_around(self, at: datetime) -> Iterator[Stretch]:
+        """Stretches that might contain `at`. They are disjoint: before one that ends too early, all do."""
+        reading = at.astimezone(self.zone).replace(tzinfo=None) + _LARGEST_CHANGE
+        minute = (reading.weekday() * 24 + reading.hour) * 60 + reading.minute
+        last = bisect_right(self._every_week, minute, key=lambda weekly: weekly.start) - 1
+        for back in range(len(self._every_week)):
+            found = list(self._every_week[last - back].around(self.zone, at))
+            if not found:
+                return
+            yield from found
 
     def _earliest(self, at: datetime) -> datetime | None:
         return min((each.start for each in self._closures(at)), default=None)

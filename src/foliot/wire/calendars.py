@@ -21,7 +21,7 @@ NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MOMENT: Final = re.compile(r"(MON|TUE|WED|THU|FRI|SAT|SUN) ([01][0-9]|2[0-4]):([0-5][0-9])", re.IGNORECASE)
 _DAY_MINUTES: Final = 1440
 MOST_WEEKLY: Final = 200
-"""Windows that come back every week. Each search for an opening looks at all of them, and schedulers search often."""
+"""Windows that come back every week. A search for an opening may go through all of them, for months of weeks."""
 _WEEKLY: Final = 'for example "SAT 22:00/SUN 06:00"'
 
 Label = Annotated[str, Meta(max_length=200)]
