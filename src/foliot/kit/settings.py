@@ -1,9 +1,10 @@
 """Where a process finds its settings: read once from the environment, at the edge."""
 
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -173,7 +174,7 @@ def master_file(home: Path) -> Path:
 
 
 def find_access(environment: Mapping[str, str]) -> Access | None:
-    """FOLIOT_URL and FOLIOT_KEY, or what `foliot up` left in FOLIOT_HOME."""
+    """FOLIOT_URL and FOLIOT_KEY, or what `foliot up` left in FOLIOT_HOME, or of either one what the other lacks."""
     url, key = environment.get("FOLIOT_URL"), environment.get("FOLIOT_KEY")
     if url and key:
         return Access(url.rstrip("/"), key)
@@ -182,4 +183,15 @@ def find_access(environment: Mapping[str, str]) -> Access | None:
         found = msgspec.json.decode(path.read_bytes(), type=Access)
     except (OSError, msgspec.MsgspecError):
         return None
+    if key and not url and not environment.get("FOLIOT_HOME") and not _is_here(found.url):
+        return None  # a folder that somebody else made must not learn our key
     return Access((url or found.url).rstrip("/"), key or found.key)
+
+
+def _is_here(url: str) -> bool:
+    """Whether an address is on this machine, as `foliot up` writes it."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
