@@ -77,8 +77,10 @@ _FAILURE_IGNORED = Mutant(
 _GRAPH_UNLOCKED = Mutant(
     "graph-unlocked",
     "nobody locks a graph before it tells what has ended, and a join is counted down from what was read before: parents"
-    " that end at the same time count as one",
+    " that end at the same time count as one; workers take one run at a time",
     (
+        # Else one worker has both parents, and tells of both at once.
+        Edit("worker/claimer.py", "room = min(room, LARGEST_CLAIM)\n", "room = min(room, 1)\n"),
         Edit(
             _SEATS,
             "    PERFORM FROM graph_run WHERE id IN (SELECT graph FROM node WHERE run = ANY (ids))"
@@ -101,6 +103,7 @@ _GRAPH_UNLOCKED = Mutant(
     ),
     _KILLS,
     _SECONDS,
+    rate=60.0,
 )
 _GATE_IGNORED = Mutant(
     "gate-ignored",

@@ -83,7 +83,7 @@ _SCHEDULE_UNCOMPARED = Mutant(
             "        await self._learn(due)\n",
             "        await self._learn(due)\n"
             "        import random\n\n"
-            "        await asyncio.sleep(random.random() * 2)\n",
+            "        await asyncio.sleep(random.random() * 0.3)\n",
         ),
     ),
     SCHEDULERS,
