@@ -216,8 +216,8 @@ _SECRETS_LOGGED = Mutant(
     (
         Edit(
             "kit/telemetry.py",
-            "        return HUSH.hide(super().format(record))\n",
-            "        return super().format(record)\n",
+            "_harmless(HUSH.hide(super().format(record)))",
+            "_harmless(super().format(record))",
         ),
     ),
     _STRIKES,
