@@ -38,6 +38,7 @@ LEFT_OUT = {
     "cut-off-ignored",
     "kin-left",
     "graph-unlocked",
+    "gate-ignored",
     "suspects-among-others",
     "key-believed",
     "expiry-forgotten",
@@ -57,9 +58,9 @@ LEFT_OUT = {
     "secrets-kept",
     "secrets-logged",
 }
-"""Those that need what the simulation lacks: parents that end at the very same time, processes apart from their
-worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of few, HTTP
-targets, and clients with keys, versions, quotas and secrets of their own."""
+"""Those that need what the simulation lacks: parents that end at the very same time, pauses that last, processes apart
+from their worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of
+few, HTTP targets, and clients with keys, versions, quotas and secrets of their own."""
 SOONER = {
     "fence-off": 17,
     "unique-off": 10,
@@ -106,7 +107,6 @@ WITH_TIMES = {
     "backfill-doubles",
     "gap-ignored",
     "schedule-uncompared",
-    "gate-ignored",
     "recall-ignored",
 }
 """Those that only seeds with lines, or with chores, can find out, and those that are found out soonest where somebody
