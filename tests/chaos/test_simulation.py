@@ -26,7 +26,7 @@ from chaos.simulation.world import CHORES_EVERY, FIRST_OF_TIMES, TIMES_EVERY
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
-BLOCKS, SEEDS = 10, 20
+BLOCKS, SEEDS = 10, 15
 ENOUGH = 60
 """Seeds within which a broken build is found out."""
 LEFT_OUT = {
