@@ -43,12 +43,14 @@ class Driver:
         rate: float,
         slowest: float = SLOWEST,
         odd: Odd = USUAL,
+        chores: bool = True,
         command: Sequence[str] = (),
         more: Sequence[tuple[Callable[[], Awaitable[None]], float]] = (),
     ) -> None:
         """`rate`: runs a second that all bulk clients together hand in at most; `more`: chores, and how often.
 
-        `command`: what does what its payload says; without it nobody runs commands.
+        `command`: what does what its payload says; without it nobody runs commands. Without `chores` there is
+        nothing but jobs and runs, at that rate.
         """
         self._api = api
         self._seed = seed
@@ -56,6 +58,7 @@ class Driver:
         self._rate = rate
         self._slowest = slowest
         self._odd = odd
+        self._has_chores = chores
         self._more = more
         self._command = command
         self._jobs: dict[tuple[int, int], str] = {}
@@ -81,7 +84,7 @@ class Driver:
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(self._watch())
             clients = [group.create_task(self._client(number, until)) for number in range(len(CLIENTS))]
-            chores = [group.create_task(chore) for chore in self._chores()]
+            chores = [group.create_task(chore) for chore in self._chores()] if self._has_chores else []
             await asyncio.wait(clients)
             for task in (watch, *chores):
                 task.cancel()

@@ -32,6 +32,8 @@ class Mutant(NamedTuple):
     slowest: float = 8.0
     """Handlers take their time: what two run at once, or one runs without a right to, lasts long enough to be seen."""
     odd: Odd = USUAL
+    chores: bool = True
+    """Whether clients do odd things, too: so much of it that nobody is ever idle."""
 
 
 class Stale(Exception):  # noqa: N818 - reads aloud

@@ -169,6 +169,7 @@ _NOTIFY_ONLY = Mutant(
     30.0,
     rate=20.0,  # under load there is always an end of something that makes a worker look for more
     slowest=0.5,
+    chores=False,
 )
 _NODE_CLOCK = Mutant(
     "node-clock",

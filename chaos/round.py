@@ -75,6 +75,7 @@ def run_round(mutant: Mutant, source: Path | None, seed: int) -> Round:
         source=source,
         slowest=mutant.slowest,
         odd=mutant.odd,
+        chores=mutant.chores,
         patience=PATIENCE,
         impatient=True,
     )

@@ -53,6 +53,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Where the processes under test find Foliot, if not where the harness does."""
     slowest: float = SLOWEST
     odd: Odd = USUAL
+    chores: bool = True
     patience: float = PATIENCE
     impatient: bool = False
     """End with Caught at the first violation that nothing to come could take back."""
@@ -145,6 +146,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
         rate=rate,
         slowest=options.slowest,
         odd=options.odd,
+        chores=options.chores,
         command=topology.command,
         more=more,
     )
