@@ -7,28 +7,21 @@ from typing import Final
 import pytest
 
 from burying import DEAD
-from foliot.domain.limits import Concurrency
-from foliot.domain.spec import FunctionHandler, Spec
-from foliot.store import fleet, letters
+from foliot.store import fleet
 from foliot.store.admission import enter
 from foliot.store.database import Connection
 from foliot.store.jobs import draw_ids
-from foliot.store.stopping import stop
 from foliot.store.submission import NewRun, hold_open, plan
 from services.racing import control, done_or_waiting
 from services.test_admission import left_behind, promote
+from services.test_admission_races import AT_A_LINE, ONE, Line
 from world import World
 
-ONE: Final = Spec(handler=FunctionHandler("noop"), concurrency=Concurrency(1), max_retries=0)
 
-
-class Line:
+class JobLine(Line):
     """A job whose only place is in a worker's hands; two of its runs wait for it, one is a dead letter."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-
-    async def set(self, *, lost: bool) -> None:
+    async def set(self, lost: bool) -> None:
         world = self.world
         self.hand = await world.worker()
         self.job = await world.job_id(onDemand=True, concurrency={"limit": 1}, maxRetries=0)
@@ -50,18 +43,6 @@ class Line:
         await plan(connection, [NewRun(spec, b"{}", job=self.job)], [run])
         await enter(connection, [run])
         self.ids.append(run)
-
-    async def settle(self, line: Connection) -> None:
-        assert await self.hand.on(line).settle([self.going]) in (0, 1)
-
-    async def stop(self, line: Connection) -> None:
-        await stop(await line.connection(), [self.ids[1]], "not wanted")
-
-    async def reap(self, line: Connection) -> None:
-        await fleet.reap(line)
-
-    async def replay(self, line: Connection) -> None:
-        await letters.replay(await line.connection(), self.world.tenant, {self.letter: 1}, "by hand")
 
     async def cancel(self, line: Connection) -> None:
         await control(self.world, await line.connection()).cancel(self.world.tenant, self.job)
@@ -85,16 +66,15 @@ class Line:
             came.append(taken[0].id)
 
 
-DEEDS: Final[dict[str, Callable[[Line, Connection], Awaitable[None]]]] = {
-    deed.__name__: deed
-    for deed in (Line.admit, Line.settle, Line.stop, Line.reap, Line.replay, Line.cancel, Line.pause)
+DEEDS: Final[dict[str, Callable[[JobLine, Connection], Awaitable[None]]]] = {
+    deed.__name__: deed for deed in (*AT_A_LINE.values(), JobLine.admit, JobLine.cancel, JobLine.pause)
 }
 GATES: Final = ("cancel", "pause")
 PAIRS: Final = [(first, second) for first in DEEDS for second in DEEDS if {first, second} & {*GATES}]
 
 
-async def race(world: World, first: str, second: str) -> Line:
-    scene = Line(world)
+async def race(world: World, first: str, second: str) -> JobLine:
+    scene = JobLine(world)
     await scene.set(lost="reap" in {first, second})
 
     async def later() -> None:
