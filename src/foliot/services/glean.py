@@ -17,7 +17,7 @@ from foliot.store.passed import Passed, heads, lift, passed_over
 log = structlog.get_logger("gleaner")
 
 PAGES: Final = 512
-"""Pages in one look: at most 80,000 rows, which took 1 ms if they were dead."""
+"""Pages in one look: at most 80,000 rows. Half as many took 0.5 ms when they were dead."""
 BETWEEN: Final = 0.1
 """Seconds between two looks: ten minutes of 10,000 runs a second beside a snapshot are gone through in eight."""
 GRACE: Final = 5.0
