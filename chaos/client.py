@@ -1,5 +1,6 @@
 """One call to the API, and what may honestly be concluded from its end."""
 
+import asyncio
 import itertools
 import time
 from collections.abc import Mapping, Sequence
@@ -120,7 +121,10 @@ class Api:
         token = self._keys[tenant] if by is None else by.token
         try:
             await self._send(operation, token, method, path.format(job=job, run=run, thing=thing))
-        finally:  # also when we are told to stop in the middle: then it is unknown
+        except asyncio.CancelledError:  # what comes of it is unknown
+            operation.abandoned = True
+            raise
+        finally:
             operation.completed = time.time()
             self.write(operation)
         return operation

@@ -23,18 +23,22 @@ class Desk:
         self._serial = 0
 
     async def call(self, kind: str, **given: Any) -> Operation:
-        """Ask once."""
-        return await self._api.call(kind, client=self.client, tenant=self.tenant, **given)
+        """Ask once; the other API, if this one cannot be reached: as behind any load balancer, nothing was sent."""
+        done = await self._ask(kind, **given)
+        return await self._ask(kind, before=done, **given) if done.unsent else done
 
     async def insist(self, kind: str, **given: Any) -> Operation:
         """Ask until there is an answer; each time is an operation of its own, all under one key if there is one."""
         deadline, done = time.time() + AGAIN_FOR, None
         while True:
-            done = await self.call(kind, before=done, **given)
+            done = await self._ask(kind, before=done, **given)
             refused = done.outcome is Outcome.FAIL and done.status
             if done.outcome is Outcome.OK or refused or time.time() > deadline:
                 return done
             await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311 - spreads the load; guards nothing
+
+    async def _ask(self, kind: str, **given: Any) -> Operation:
+        return await self._api.call(kind, client=self.client, tenant=self.tenant, **given)
 
     async def read(self, path: str) -> Any:
         return await self._api.read(self.tenant, path)

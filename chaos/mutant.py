@@ -78,3 +78,21 @@ EVERYBODY: Final = Edit(
     "domain/shards.py", "return None if shards is not None and not shards else Look(shards)", "return Look()"
 )
 NOBODY_FIRES: Final = [burst((0.0, "misfire", "schedulers"), warm_up=15.0)]
+NOT_UNIQUE: Final = (
+    # The last net under every rule of time: an instant may have any number of runs. Only overlap stays guarded.
+    Edit(
+        "store/migrations/0001_foundation.sql",
+        "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL;",
+        "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity';",
+    ),
+    Edit(
+        "store/sql/fire.sql",
+        "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
+        "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
+    ),
+    Edit(
+        "store/sql/operations.sql",
+        "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
+        "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
+    ),
+)

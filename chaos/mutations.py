@@ -6,6 +6,7 @@ from chaos.mutant import (
     CUT_OFF,
     EVERYBODY,
     NOBODY_FIRES,
+    NOT_UNIQUE,
     PRODUCT,
     SCHEDULERS,
     Edit,
@@ -84,21 +85,7 @@ _UNIQUE_OFF = Mutant(
     " set; only overlap stays guarded; all schedulers look after all schedules",
     (
         EVERYBODY,
-        Edit(
-            "store/migrations/0001_foundation.sql",
-            "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL;",
-            "run_occurrence ON run (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity';",
-        ),
-        Edit(
-            "store/sql/fire.sql",
-            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
-            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
-        ),
-        Edit(
-            "store/sql/operations.sql",
-            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL DO NOTHING",
-            "ON CONFLICT (job, occurrence, origin) WHERE job IS NOT NULL AND occurrence = '-infinity' DO NOTHING",
-        ),
+        *NOT_UNIQUE,
         Edit("store/sql/fire.sql", " AND f.done_through = x.done AND f.closed_at IS NULL\n", "\n"),
     ),
     SCHEDULERS,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from chaos.mutant import EVERYBODY, NOBODY_FIRES, SCHEDULERS, Edit, Mutant
+from chaos.mutant import EVERYBODY, NOBODY_FIRES, NOT_UNIQUE, SCHEDULERS, Edit, Mutant
 
 _CALENDAR_IGNORED = Mutant(
     "calendar-ignored",
@@ -35,8 +35,10 @@ _WINDOW_IGNORED = Mutant(
 )
 _EDIT_REACHES_BACK = Mutant(
     "edit-reaches-back",
-    "a definition owns all that its schedule has yet to fire, also what fell due before the edit",
+    "a definition owns all that its schedule has yet to fire, also what fell due before the edit; an instant may have"
+    " any number of runs, else schedulers fall over the one that the old definition had",
     (
+        *NOT_UNIQUE,
         Edit(
             "store/sql/jobs.sql",
             "SELECT job.schedule, job.id, greatest(x.after, schedule.cursor),\n",
@@ -62,9 +64,11 @@ _BACKFILL_DOUBLES = Mutant(
 _SCHEDULE_UNCOMPARED = Mutant(
     "schedule-uncompared",
     "a schedule is moved on without asking whether somebody else did so since it was read, and what is open already is"
-    " not opened again; all schedulers look after all schedules, and take their time between look and deed",
+    " not opened again; an instant may have any number of runs, all schedulers look after all schedules, and take their"
+    " time between look and deed",
     (
         EVERYBODY,
+        *NOT_UNIQUE,
         Edit(
             "store/sql/fire.sql",
             "        ON s.id = x.schedule AND s.next_at = x.expected\n",

@@ -89,6 +89,13 @@ class Operation(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Which API was asked."""
     repeats: int = 0
     """The number of the first try, if this is not it."""
+    abandoned: bool = False
+    """Whether its client was told to stop before there was an answer."""
+
+    @property
+    def unsent(self) -> bool:
+        """Whether nobody could be reached: then nothing has happened, and it may be tried elsewhere."""
+        return self.outcome is Outcome.FAIL and not self.status
 
     @property
     def request(self) -> str:

@@ -94,7 +94,11 @@ def starvation(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
 
 
 def duplicates(case: Case) -> dict[str, Any]:
-    """L5: starts beyond the first, retries left out, in quiet times and around faults."""
+    """L5: starts beyond the first, retries left out, in quiet times and around faults.
+
+    A duplicate belongs to the fault that cost its run the worker it had before, however long it had to wait since:
+    suspects run alone, a few at once.
+    """
     runs = sum(bool(run.starts) for run in case.runs.values())
     quiet = around = 0
     for run in case.restarted:
@@ -104,7 +108,8 @@ def duplicates(case: Case) -> dict[str, Any]:
         ended |= {row["fence"] for row in run.attempts if row["status"] in _RETRIED}
         for before, after in pairwise(run.starts):
             if before.fence not in ended:
-                calm = case.faults.quiet(after.at)
+                struck = case.faults.held(case.worker_of(before), before.at, after.at)
+                calm = case.faults.quiet(after.at) and not struck
                 around, quiet = around + (not calm), quiet + calm
     return {"runs": runs, QUIET: quiet, AROUND: around, "rate": (quiet + around) / max(runs, 1)}
 
@@ -113,7 +118,8 @@ def availability(case: Case) -> dict[str, Any]:
     """L6: the share of calls that were answered, by slots of ten seconds outside declared outages of the database.
 
     A call may be tried once more at the other API: that one of them is down, or cut off, is what there are two for. A
-    refused connection is no answer, nor is an error of the server. A client's 4xx is one.
+    refused connection is no answer, nor is an error of the server. A client's 4xx is one. Nobody knows what a client
+    would have been told that left before.
     """
     calls: dict[int, list[Operation]] = defaultdict(list)
     for each in case.evidence.operations:
@@ -123,7 +129,7 @@ def availability(case: Case) -> dict[str, Any]:
     tries = at_once = 0
     for call in calls.values():
         tried = call[:2]
-        if case.faults.down(tried[0].invoked, tried[-1].completed):
+        if tried[-1].abandoned or case.faults.down(tried[0].invoked, tried[-1].completed):
             continue
         tries, at_once = tries + 1, at_once + _answered(tried[0])
         slot = slots[int(tried[0].invoked / SLOT)]

@@ -210,3 +210,26 @@ def test_without_a_backlog_nobody_is_short_of_anything(history: History):
             history.evidence.effects[-1].tenant = "acme" if number % 4 else "globex"
     case = Case(history.evidence)
     assert fair_shares(case, first_starts(case)) == []
+
+
+def test_a_duplicate_belongs_to_the_fault_that_cost_its_run_the_worker(history: History):
+    history.fault("poison", "worker-0", 10, 10, "w1")
+    history.run("run_1", 5, (6, "w1", 1), (90, "w2", 2))
+    duplicates = measures(Case(history.evidence))["L5"]
+    assert (duplicates["quiet"], duplicates["around faults"]) == (0, 1)
+
+
+def test_a_duplicate_that_no_fault_explains_is_one_of_quiet_times(history: History):
+    history.fault("poison", "worker-1", 10, 10, "w2")
+    history.run("run_1", 5, (6, "w1", 1), (90, "w2", 2))
+    duplicates = measures(Case(history.evidence))["L5"]
+    assert (duplicates["quiet"], duplicates["around faults"]) == (1, 0)
+
+
+def test_a_call_is_answered_by_either_api_or_not_at_all(history: History):
+    history.call("createRun", 10, outcome=Outcome.FAIL)
+    history.call("createRun", 10.1, repeats=1, status=201)
+    history.call("createRun", 20, outcome=Outcome.FAIL)
+    history.call("createRun", 30, outcome=Outcome.UNKNOWN, abandoned=True)
+    availability = measures(Case(history.evidence))["L6"]
+    assert (availability["calls"], availability["answered"], availability["at the first try"]) == (2, 0.5, 0.0)
