@@ -25,26 +25,37 @@ class Fickle:
         self._seed = seed
         self._victims = victims
         self._serial = 0
+        self._asked: tuple[str, list[dict[str, Any]]] | None = None
         self._left: list[str] = []
 
     async def step(self) -> None:
         """One batch, most of which is cancelled: at once, when it has begun, or when it is about to end."""
         dice, self._serial = self._chance, self._serial + 1
-        key, runs = f"fickle{self._seed}-{self._client}-{self._serial}", [self._run() for _ in range(self._victims)]
-        done = await self._caller.insist(self._client, self._tenant, "createRuns", None, {"runs": runs}, key)
-        if done.answer is None:
+        key = f"fickle{self._seed}-{self._client}-{self._serial}"
+        self._asked = key, [self._run() for _ in range(self._victims)]
+        names = await self._hand_in()
+        if not names:
             return
-        names = done.answer["runIds"]
-        self._left += [name for name, run in zip(names, runs, strict=True) if _goes_on(run)]
         await asyncio.sleep(dice.choice((0.0, dice.uniform(0.0, 0.4), dice.uniform(0.3, 1.2))))
         for name in names:
             if name in self._left or dice.random() < 0.9:
                 await self._cancel(name)
 
     async def finish(self) -> None:
-        """Cancel what would keep everybody waiting."""
+        """Cancel what would keep everybody waiting; whoever was told to stop in mid-call asks again what came of it."""
+        await self._hand_in()
         for name in self._left[:]:
             await self._cancel(name)
+
+    async def _hand_in(self) -> list[str]:
+        if self._asked is None:
+            return []
+        key, runs = self._asked
+        done = await self._caller.insist(self._client, self._tenant, "createRuns", None, {"runs": runs}, key)
+        names: list[str] = [] if done.answer is None else done.answer["runIds"]
+        self._asked = None
+        self._left += [name for name, run in zip(names, runs, strict=bool(names)) if _goes_on(run)]
+        return names
 
     async def _cancel(self, run: str) -> None:
         await self._caller.insist(self._client, self._tenant, "cancelRun", None, run=run)

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from burying import begin, bury, discard, replay
+from chaos.cancels import Fickle
 from chaos.chores import Mortician, Odd, Oddities
 from chaos.client import Api
 from chaos.inside import FATES, Insider
@@ -68,6 +69,34 @@ async def test_chores_come_from_the_seed_alone_and_do_everything_in_time():
     runs = [run for kind, body, *_ in calls if kind == "createRuns" for run in body["runs"]]
     assert {run["handler"] for run in runs} == {"snoozing", "slow", "flaky", "booked", "patient", "caged"}
     assert len({run["payload"]["serial"] for run in runs}) == len(runs)
+
+
+class Hung(Told):
+    """The first call is never answered, and has been carried out."""
+
+    async def insist(self, *given: Any, **named: Any) -> Operation:
+        done = await super().insist(*given, **named)
+        if len(self.calls) == 1:
+            await asyncio.Event().wait()
+        if done.kind == "createRuns":
+            done.answer = {"runIds": [f"run_{number}" for number, _ in enumerate((done.body or {})["runs"])]}
+        return done
+
+
+async def test_who_is_stopped_in_mid_call_asks_again_and_cancels_what_would_go_on_for_long():
+    told = Hung([])
+    fickle = Fickle(told, 7, 0, "acme", victims=40)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(fickle.step(), 0.01)
+    await fickle.finish()
+    [first, again, *cancels] = told.calls
+    assert first == again
+    long = [f"run_{number}" for number, run in enumerate(first[1]["runs"]) if _goes_on_for_long(run)]
+    assert [run for _, _, _, run in cancels] == long != []
+
+
+def _goes_on_for_long(run: dict[str, Any]) -> bool:
+    return run.get("delay", 0) > 60 or run["payload"]["slow"] > 20
 
 
 async def test_what_became_of_dead_letters_is_read_as_the_product_wrote_it(world: World):
