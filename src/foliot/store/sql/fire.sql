@@ -95,8 +95,10 @@ SELECT f.schedule, f.at, f.done_through, head.members, head.upto, head.members <
 -- What is late goes into its tenant's bulk flow, so that what is on time overtakes it; what waits for its phase is
 -- ranked when that has come. Counted by spec, which has one tenant and one lane, before anything is joined: 1.1 us a job
 -- instead of 3.5. What is under a limit is ranked when it is let in. Jobs of graphs are fired apart, and looked for
--- whatever their phase is. Members are looked up by schedule and job at once: in other words the planner took all of a
--- schedule's for each chunk (40 ms instead of 2), or all jobs that were made between the first and the last of it.
+-- whatever their phase is. Members are looked up by schedule and job at once, and by nothing else: in other words the
+-- planner took all jobs that were made between the first and the last of a chunk, and with `s.schedule = x.schedule` in
+-- front the index is walked through all of a schedule for each chunk, whatever stands behind it (of 100,000 jobs 4.3 ms
+-- instead of 1.5).
 SELECT spec.id AS spec, spec.lane, spec.tenant, CASE WHEN counted.late THEN 4 ELSE spec.priority END AS priority,
        tenant.weight, counted.runs, spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited, counted.graphs
   FROM (SELECT s.spec, f.late_through IS NOT NULL AS late, count(*) FILTER (WHERE s.head IS NULL) AS runs,
@@ -105,7 +107,7 @@ SELECT spec.id AS spec, spec.lane, spec.tenant, CASE WHEN counted.late THEN 4 EL
           JOIN firing f ON f.schedule = x.schedule AND f.at = x.at
          CROSS JOIN LATERAL (
                 SELECT * FROM subscription s
-                 WHERE s.schedule = x.schedule AND (s.schedule, s.job) > (x.schedule, x.done)
+                 WHERE (s.schedule, s.job) > (x.schedule, x.done)
                    AND (s.schedule, s.job) <= (x.schedule, x.upto) AND s.after < x.at AND s.until >= x.at OFFSET 0) AS s
          WHERE (s.head IS NOT NULL OR (s.overlap IS NULL AND (s.phase = 0 OR f.late_through IS NOT NULL)))
            AND (f.late_through IS NULL
