@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from chaos.node import Node
 from chaos.patience import until
+from chaos.places import GATEWAY, REMOTE
 from chaos.poison import Poisoner
 from chaos.proxy import Mode
 from chaos.records import Fault
-from chaos.topology import GATEWAY, REMOTE, Topology
+from chaos.topology import Topology
 from chaos.watch import TROUBLE
 
 HOUR: Final = 3_600

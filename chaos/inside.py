@@ -9,9 +9,10 @@ from typing import Any, Final
 import asyncpg
 
 from chaos.client import Api
+from chaos.places import CLIENT
 from chaos.proxy import Mode, Proxies
 from chaos.records import Operation, Outcome
-from chaos.topology import CLIENT, TENANTS
+from chaos.topology import TENANTS
 from chaos.watch import TROUBLE
 from foliot import AsyncFoliot
 

@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from chaos.deeds import Deeds
+from chaos.places import ALONE, REMOTE
 from chaos.poison import Poisoner
 from chaos.records import Fault
-from chaos.topology import ALONE, REMOTE, Topology
+from chaos.topology import Topology
 
 WARM_UP: Final = 10.0
 BURST: Final = 30.0

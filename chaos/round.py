@@ -25,9 +25,9 @@ from chaos.check import Finding
 from chaos.glance import Caught
 from chaos.mutations import MUTANTS, Mutant
 from chaos.orphan import leave_with_parent
+from chaos.places import NODES
 from chaos.records import load
 from chaos.run import Options
-from chaos.topology import NODES
 from chaos.verdict import check
 
 PATIENCE: Final = 40.0

@@ -18,10 +18,11 @@ from chaos.inside import Insider, Weigher
 from chaos.keys import Hasty, Keymaster
 from chaos.nemesis import Burst, Nemesis, Strike
 from chaos.outsiders import Gossip, Trespasser
+from chaos.places import CLIENT, NODES, REMOTE
 from chaos.plan import SLOWEST
 from chaos.poison import Poisoner
 from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
-from chaos.topology import NODES, REMOTE, TENANTS, Topology
+from chaos.topology import TENANTS, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
 
@@ -74,7 +75,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
         await topology.start()
         head = {"seed": options.seed, "settings": _settings(options, topology)}
         (folder / "run.json").write_bytes(msgspec.json.encode(head))
-        api = Api(topology.urls, topology.keys, folder / "operations.jsonl")
+        api = Api(topology.places.urls, topology.keys, folder / "operations.jsonl")
         try:
             work = _under_load(options, topology, api, say)
             return await (_unless_caught(work, folder) if options.impatient else work)
@@ -122,7 +123,7 @@ def _settings(options: Options, topology: Topology) -> dict[str, Any]:
         "quotas": {RATIONED: MOST_JOBS},
         "pace": PACE,
         "commands": bool(topology.command),
-        "forbidden": f"{topology.forbidden_url}/do",
+        "forbidden": f"{topology.places.forbidden}/do",
         "attempts": "some",  # see rest.SAMPLE
     }
 
@@ -131,7 +132,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     rate = options.rate or min(RATE, MOST / options.seconds)
     # Who encrypts cannot hand in runs inside transactions of its own: there is no key for it in the database.
     keys = {tenant: key for tenant, key in topology.keys.items() if tenant != RATIONED}
-    insider = Insider(api, topology.proxies, topology.client_dsn, topology.urls, keys)
+    insider = Insider(api, topology.proxies, topology.places.dsn(CLIENT), topology.places.urls, keys)
     weigher = Weigher(api, topology.weigh, options.seed)
     more = [
         (insider.step, 0.5),
@@ -142,7 +143,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     driver = Driver(
         api,
         options.seed,
-        topology.ledger_url,
+        topology.places.ledger,
         rate=rate,
         slowest=options.slowest,
         odd=options.odd,
@@ -200,8 +201,8 @@ def _faces(api: Api, seed: int, keys: Mapping[str, str]) -> list[tuple[Callable[
 def _outsiders(api: Api, seed: int, topology: Topology) -> list[tuple[Callable[[], Awaitable[None]], float]]:
     """What is done with targets that handlers may not call, and with secrets."""
     return [
-        (Trespasser(api, seed, f"{topology.forbidden_url}/do").step, OUTSIDE_EVERY),
-        (Gossip(api, seed, f"{topology.ledger_url}/do").step, OUTSIDE_EVERY),
+        (Trespasser(api, seed, f"{topology.places.forbidden}/do").step, OUTSIDE_EVERY),
+        (Gossip(api, seed, f"{topology.places.ledger}/do").step, OUTSIDE_EVERY),
     ]
 
 

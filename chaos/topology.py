@@ -19,24 +19,15 @@ from chaos.barracks import Barracks
 from chaos.ground import Clocks, Disk, Lacking, Network
 from chaos.node import Node
 from chaos.patience import until
+from chaos.places import APART, NODES, REMOTE, Places
 from chaos.proxy import Mode, Proxies
 from chaos.records import CROWD, CROWDED, MOST_JOBS, RATIONED
-from chaos.site import Site, free_ports
+from chaos.site import Site
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
 
 ROOT: Final = Path(__file__).parent.parent
-NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2", "worker-3")
-CLIENT: Final = "client"
-"""The wire to the database of those who hand in runs inside their own transactions."""
 TENANTS: Final = ("acme", "globex", CROWDED, RATIONED)
-ALONE: Final = "worker-2"
-APART: Final = (ALONE, "scheduler-0", "scheduler-1", "api-0")
-"""The nodes that live in networks of their own, where there can be any."""
-REMOTE: Final = "worker-3"
-"""The worker that has no database, and comes through the gateway of an API."""
-GATEWAY: Final = "api-1"
-"""That API: what happens to it may cost the worker its lease."""
 READY: Final = 120.0
 """Seconds within which a process that was started must answer: on a busy machine seven at once take half a minute."""
 TAIL: Final = 15
@@ -69,6 +60,7 @@ class Topology:
         self.clocks = self._try("clockJump", lambda: Clocks(self._home))
         self.barracks = self._try("commands", lambda: Barracks(self._home, self._home / "ledger.sock"))
         self.server = PostgresServer(self._home, settings=_DATABASE, log=say)
+        self.places = Places(self._site, self.networks, self.server)
         self.watch = Watch(self.server)
         self.proxies = Proxies(self._home / "proxy.sock")
         self.hold_database = asyncio.Event()
@@ -80,8 +72,6 @@ class Topology:
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._helpers: list[asyncio.subprocess.Process] = []
-        places = (*NODES, CLIENT, "ledger", "forbidden", "http-0", "http-1")
-        self._ports = dict(zip(places, free_ports(len(places), self._site.ports), strict=True))
 
     def _try(self, what: str, make: Callable[[], Any]) -> Any:
         try:
@@ -102,15 +92,6 @@ class Topology:
         return made
 
     @property
-    def urls(self) -> list[str]:
-        return [f"http://{self._host(number)}:{self._ports[f'http-{number}']}" for number in (0, 1)]
-
-    def _host(self, number: int) -> str:
-        """Where that API listens."""
-        network = self.networks.get(f"api-{number}")
-        return "127.0.0.1" if network is None else network.own
-
-    @property
     def mark(self) -> str:
         """Stands in the environment of every process under test here, and of nobody else."""
         return f"CHAOS_LEDGER={self._home / 'ledger.sock'}"
@@ -119,19 +100,6 @@ class Topology:
     def command(self) -> tuple[str, ...]:
         """What does what its payload says, if commands can be run here."""
         return self.barracks.argv if self.barracks else ()
-
-    @property
-    def ledger_url(self) -> str:
-        """Where handlers call it: an address that all nodes reach."""
-        return self._ledger_at("ledger")
-
-    @property
-    def forbidden_url(self) -> str:
-        """Where it listens as well, and no handler may call."""
-        return self._ledger_at("forbidden")
-
-    def _ledger_at(self, port: str) -> str:
-        return f"http://{self.networks[ALONE].ledger if self.networks else '127.0.0.1'}:{self._ports[port]}"
 
     async def start(self) -> None:
         """Return when every API answers."""
@@ -145,11 +113,9 @@ class Topology:
         await self._command("tenant", "quota", RATIONED, "--jobs", str(MOST_JOBS))
         await self._command("encryption", "on", RATIONED)
         await self.watch.open_books()
-        wires = map(self._place, (*NODES, CLIENT))
-        await self._help("chaos.proxy", self._socket(), str(self._home / "proxy.sock"), *wires)
-        addresses = ["--address=127.0.0.1"]
-        addresses += [f"--address={self.networks[ALONE].ledger}"] if self.networks else []
-        ports = [str(self._ports[name]) for name in ("ledger", "forbidden")]
+        await self._help("chaos.proxy", self.places.socket, str(self._home / "proxy.sock"), *self.places.wires)
+        addresses = [f"--address={host}" for host in self.places.ledger_hosts]
+        ports = [str(self.places.ports[name]) for name in ("ledger", "forbidden")]
         where = [str(self.folder), str(self._home / "ledger.sock"), *ports]
         await self._help("chaos.ledger", *where, *addresses, *(["--guard"] if self._guard else []))
         await self._until_there("proxy.sock", "ledger.sock")
@@ -170,7 +136,7 @@ class Topology:
     async def ready(self) -> None:
         """Wait until every API answers that it is ready; TimeoutError, with its last words, if one never does."""
         for number in (0, 1):
-            if not await until(partial(answers, self._host(number), self._ports[f"http-{number}"]), READY, 0.1):
+            if not await until(partial(answers, *self.places.api(number)), READY, 0.1):
                 raise TimeoutError(
                     f"api-{number} was not ready within {READY:.0f} s\n{self._last_words(f'api-{number}')}"
                 )
@@ -228,11 +194,12 @@ class Topology:
     def _node(self, name: str) -> Node:
         kind, _, number = name.partition("-")
         command = [sys.executable, "-m", "foliot", kind, *(["chaos.app:worker"] if kind == "worker" else [])]
+        host, port = self.places.api(int(number)) if kind == "api" else ("127.0.0.1", 0)
         environment = {
             "FOLIOT_HOME": str(self._home / "nowhere"),
             **(self._through_gateway() if name == REMOTE else self._at_database(name)),
-            "FOLIOT_PORT": str(self._ports[f"http-{number}"]) if kind == "api" else "0",
-            "FOLIOT_HOST": self._host(int(number)) if kind == "api" else "127.0.0.1",
+            "FOLIOT_HOST": host,
+            "FOLIOT_PORT": str(port),
             "FOLIOT_SUPERVISED": "1",
             "FOLIOT_HTTP_ALLOW": "*",
             "CHAOS_LEDGER": str(self._home / "ledger.sock"),
@@ -241,7 +208,7 @@ class Topology:
         if self.clocks:
             environment |= self.clocks.environment(name)
         if kind == "worker":  # an API would not even take a run for it
-            environment["FOLIOT_HTTP_DENY"] = f"*:{self._ports['forbidden']}"
+            environment["FOLIOT_HTTP_DENY"] = f"*:{self.places.ports['forbidden']}"
         if self.barracks and kind == "worker":
             environment |= self.barracks.environment()
         if name in self.networks:
@@ -249,34 +216,14 @@ class Topology:
         return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)
 
     def _at_database(self, name: str) -> dict[str, str]:
-        return {"FOLIOT_DATABASE_URL": self._dsn(name), **self._master}
+        return {"FOLIOT_DATABASE_URL": self.places.dsn(name), **self._master}
 
     def _through_gateway(self) -> dict[str, str]:
-        url = f"http://127.0.0.1:{self._ports[REMOTE]}"
-        return {"FOLIOT_URL": url, "FOLIOT_KEY": self.keys[TENANTS[0]], "CHAOS_REMOTE": "1"}
-
-    def _address(self, name: str) -> str:
-        return self.networks[name].database if name in self.networks else "127.0.0.1"
-
-    def _place(self, name: str) -> str:
-        gateway = f">127.0.0.1:{self._ports[GATEWAY.replace('api', 'http')]}" if name == REMOTE else ""
-        return f"{name}={self._address(name)}:{self._ports[name]}{gateway}"
-
-    @property
-    def client_dsn(self) -> str:
-        return self._dsn(CLIENT)
+        return {"FOLIOT_URL": self.places.gateway, "FOLIOT_KEY": self.keys[TENANTS[0]], "CHAOS_REMOTE": "1"}
 
     async def weigh(self, tenant: str, weight: int) -> None:
         """RuntimeError if the database does not answer."""
         await self._command("tenant", "weight", tenant, str(weight))
-
-    def _dsn(self, name: str) -> str:
-        account = self.server.dsn.partition("@")[0]
-        return f"{account}@{self._address(name)}:{self._ports[name]}/foliot?sslmode=disable"
-
-    def _socket(self) -> str:
-        folder = self.server.dsn.partition("host=")[2].partition("&")[0]
-        return f"{folder}/.s.PGSQL.5432"
 
     async def _command(self, *arguments: str) -> bytes:
         own = {"FOLIOT_DATABASE_URL": self.server.dsn, **self._master, **self._product}

@@ -12,10 +12,10 @@ import pytest
 from chaos.client import Api, judge
 from chaos.driver import resolved
 from chaos.nemesis import ABREAST, KINDS, QUIET, deck, plan
+from chaos.places import NODES, REMOTE
 from chaos.plan import CLIENTS, Planner
 from chaos.records import Operation, Outcome, read_lines
 from chaos.site import free_ports
-from chaos.topology import NODES, REMOTE
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from chaos import topology
+from chaos.places import Places
 from chaos.site import free_ports
 from chaos.topology import Topology
 from chaos.watch import Watch
@@ -43,8 +44,8 @@ async def test_a_process_that_does_not_come_up_is_named_with_its_last_words(
     (tmp_path / "logs" / "api-0.log").write_text("first\n" * 50 + "the port is taken\n")
     (port,) = free_ports(1)
     system = Topology.__new__(Topology)
-    system.networks = {}
-    system.folder, system._ports = tmp_path, {"http-0": port, "http-1": port}
+    system.folder = tmp_path
+    system.places = cast("Places", SimpleNamespace(api=lambda _: ("127.0.0.1", port)))
     with pytest.raises(TimeoutError, match="api-0 was not ready") as error:
         await system.ready()
     assert "the port is taken" in str(error.value)

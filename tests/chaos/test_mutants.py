@@ -16,9 +16,10 @@ from chaos.mutants import Campaign, Trial, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
 from chaos.mutations_of_stopping import ONLY_SIMULATED as OF_STOPPING
 from chaos.mutations_of_time import ONLY_SIMULATED as OF_TIME
+from chaos.places import NODES
 from chaos.records import REFUSED
 from chaos.round import STARTED, UNEXPECTED, Round, crashes
-from chaos.topology import NODES, Topology
+from chaos.topology import Topology
 
 _FUNCTION = re.compile(r"^CREATE (?:OR REPLACE )?FUNCTION (\w+)", re.MULTILINE)
 
