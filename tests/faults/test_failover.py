@@ -1,4 +1,4 @@
-"""The primary is gone for good, and a standby takes its place: handlers survive it, and nothing is lost or done twice."""
+"""The primary is gone for good, a standby takes its place: handlers survive it, and nothing is lost or done twice."""
 
 import asyncio
 import time
