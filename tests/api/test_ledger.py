@@ -15,6 +15,18 @@ async def test_fire_times_to_come_are_expected_and_pages_follow_each_other(api: 
     assert second["items"][0]["at"] == "2030-01-01T00:00:00Z"
 
 
+async def test_the_instant_of_a_one_time_job_is_told_too(api: Caller):
+    body = {"name": "once", "handler": "noop", "scheduleAt": "2030-01-01T00:00:00Z"}
+    job = (await api.post("/v1/jobs", body)).json["jobId"]
+    path = f"/v1/jobs/{job}/occurrences?until=2030-01-02T00:00:00Z"
+    assert [(each["at"], each["status"]) for each in (await api.get(path)).json["items"]] == [
+        ("2030-01-01T00:00:00Z", "expected")
+    ]
+    await api("DELETE", f"/v1/jobs/{job}")
+    (told,) = (await api.get(path)).json["items"]
+    assert (told["status"], told["reason"], told["runId"]) == ("skipped", "the job was cancelled", None)
+
+
 async def test_a_status_that_does_not_exist_is_refused_with_those_that_do(api: Caller):
     job = (await api.post("/v1/jobs", MINUTELY)).json["jobId"]
     answer = await api.get(f"/v1/jobs/{job}/occurrences?status=gone")

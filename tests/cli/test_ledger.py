@@ -22,6 +22,12 @@ async def test_fire_times_are_json_on_request(shell: Shell):
     assert {each["status"] for each in found} == {"expected"}
 
 
+async def test_a_one_time_job_has_one_fire_time(shell: Shell):
+    job = await shell.json("job", "create", "once", "noop", "--at", "2030-01-01T00:00:00Z")
+    found = await shell.json("job", "occurrences", job["jobId"], "--until", "2031-01-01T00:00:00Z")
+    assert [(each["at"], each["status"]) for each in found] == [("2030-01-01T00:00:00Z", "expected")]
+
+
 async def test_without_gaps_it_says_so(shell: Shell):
     assert "no gaps" in await shell("gaps")
     assert await shell.json("gaps") == []

@@ -1,6 +1,6 @@
 """The occurrence ledger: every instant of every job has a fate, and no fate is told that was not."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -216,8 +216,3 @@ async def test_wrong_questions_are_answered_clearly(world: World):
         await world.ledger.occurrences(
             await world.another_tenant(), job, since=None, until=None, status=None, limit=1, cursor=None
         )
-
-
-async def test_a_job_that_never_recurs_has_no_fire_times(world: World):
-    job = await world.job_id(scheduleAt=datetime.now(UTC).isoformat())
-    assert await told_of(world, job) == []

@@ -98,6 +98,34 @@ def _why(at: datetime, catch_up: CatchUp, firing: Firing) -> str:
     return "it came up late, and a later one took its place"
 
 
+class OneTime(msgspec.Struct, frozen=True, kw_only=True):
+    """The instant of a one-time definition, and the run that was made for it beforehand."""
+
+    at: datetime
+    is_present: bool
+    """The job has this definition; one of before has ended, or has given way to it."""
+    paused: bool
+    has_begun: bool
+    """An attempt of the run has been made."""
+    trace: Trace | None
+
+
+def one_time_occurrence(one: OneTime, now: datetime) -> Occurrence:
+    """Tell the fate of a one-time job's instant. Its run waits out a pause, so that nothing is skipped by one."""
+    if one.trace is None:
+        if one.is_present:
+            return Occurrence(at=one.at, fate=Fate.UNACCOUNTED)
+        return Occurrence(at=one.at, fate=Fate.SKIPPED, reason="the job was changed before it ran")
+    state = one.trace.state
+    if state is State.SKIPPED or (state is State.CANCELLED and not one.has_begun):
+        return Occurrence(at=one.at, fate=Fate.SKIPPED, reason=one.trace.note, trace=one.trace)
+    waits = state is State.SCHEDULED or (state is State.BLOCKED and (one.paused or one.at > now))
+    if waits and not one.has_begun:
+        reason = "the job is paused" if one.paused else None
+        return Occurrence(at=one.at, fate=Fate.EXPECTED if one.at > now else Fate.DUE, reason=reason)
+    return Occurrence(at=one.at, fate=Fate.FIRED, trace=one.trace)
+
+
 Owned = tuple[Recurrence, Stretch]
 
 

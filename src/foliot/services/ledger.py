@@ -23,6 +23,7 @@ from foliot.domain.occurrence import (
     by_calendar,
     newest_first,
     occurrence,
+    one_time_occurrence,
 )
 from foliot.domain.schedule import gap, parse_key
 from foliot.domain.states import STATUS_OF
@@ -78,12 +79,16 @@ class Ledger:
             calendars = await self._calendars.learn(partial(fetch_on, connection), [key for key, _ in rows])
             owned = [(parse_key(key, calendars), stretch) for key, stretch in rows]
             instants = _instants(owned, start, end)
+            once = await ledger.one_time_instants(connection, job, start, end)
             found: list[Occurrence] = []
             last, looked = end, 0
             while len(found) <= limit and looked < MOST_LOOKED_AT and (batch := list(islice(instants, _BATCH))):
                 told = await self._tell(connection, job, batch, owned, now)
                 found += [each for each in told if wanted is None or each.fate is wanted]
                 last, looked = batch[-1][0].at, looked + len(batch)
+        told = [one_time_occurrence(each, now) for each in once if looked < MOST_LOOKED_AT or each.at >= last]
+        found += [each for each in told if wanted is None or each.fate is wanted]
+        found.sort(key=lambda each: each.at, reverse=True)
         if len(found) > limit:
             return Page([_view(each) for each in found[:limit]], rfc3339(found[limit - 1].at))
         return Page([_view(each) for each in found], rfc3339(last) if looked >= MOST_LOOKED_AT else None)

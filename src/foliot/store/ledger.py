@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from foliot.domain.misfire import CatchUp, Mode
-from foliot.domain.occurrence import Firing, Stretch, Trace
+from foliot.domain.occurrence import Firing, OneTime, Stretch, Trace
 from foliot.domain.states import State
 from foliot.store.database import Connection, Database
 from foliot.store.statements import SQL
@@ -61,6 +61,23 @@ async def traces(
         row["scheduled_at"]: Trace(run=row["run"], due_at=row["due_at"], state=State(row["state"]), note=row["note"])
         for row in reversed(rows)
     }
+
+
+async def one_time_instants(connection: Connection, job: int, since: datetime, until: datetime) -> list[OneTime]:
+    """The instants in (since, until] that the job's one-time definitions have had, the latest first."""
+    rows = await connection.fetch(SQL["one_time_instants"], job, since, until)
+    return [
+        OneTime(
+            at=row["at"],
+            is_present=row["is_present"],
+            paused=row["paused"],
+            has_begun=bool(row["attempt"]),
+            trace=None
+            if row["run"] is None
+            else Trace(run=row["run"], due_at=row["due_at"], state=State(row["state"]), note=row["note"]),
+        )
+        for row in rows
+    ]
 
 
 async def filled_back(connection: Connection, job: int, instants: Sequence[datetime]) -> dict[datetime, int]:

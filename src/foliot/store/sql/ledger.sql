@@ -45,6 +45,32 @@ UNION ALL
                      WHERE operation.job = $1 AND item.at = h.scheduled_at AND item.run = h.run)
   ORDER BY h.scheduled_at, h.run, h.finished_at DESC)
 
+-- :name one_time_instants
+-- The instants in ($2, $3] that a job's one-time definitions have had, and their runs; the latest first. A definition that
+-- was changed before its instant never had it. Of those before the present one the run has ended, or was taken back.
+SELECT DISTINCT ON (owned.at) owned.at, owned.is_present, owned.paused, found.run, found.due_at, found.state, found.attempt,
+       found.note
+  FROM (SELECT (timing->>'scheduleAt')::timestamptz AS at, true AS is_present, gate = 1 AS paused, run
+          FROM job WHERE id = $1 AND kind = 1
+        UNION ALL
+        SELECT (timing->>'scheduleAt')::timestamptz, false, false, NULL
+          FROM job_version WHERE job = $1 AND kind = 1 AND until >= (timing->>'scheduleAt')::timestamptz) AS owned
+  LEFT JOIN LATERAL (
+        SELECT timer.id AS run, timer.due_at, 0 AS state, 0 AS attempt, NULL::text AS note
+          FROM timer WHERE timer.id = owned.run
+        UNION ALL
+        SELECT live.id, live.due_at, live.state, live.attempt, NULL FROM live_run live WHERE live.id = owned.run
+        UNION ALL
+        (SELECT h.run, h.due_at, h.state, h.attempt, h.error
+           FROM history h WHERE h.job = $1 AND h.run = owned.run AND h.state > 3 ORDER BY h.finished_at DESC LIMIT 1)
+        UNION ALL
+        (SELECT h.run, h.due_at, h.state, h.attempt, h.error
+           FROM history h WHERE NOT owned.is_present AND h.job = $1 AND h.scheduled_at = owned.at AND h.state > 3
+          ORDER BY h.run DESC, h.finished_at DESC LIMIT 1)
+         LIMIT 1) AS found ON true
+ WHERE owned.at > $2 AND owned.at <= $3
+ ORDER BY owned.at DESC, owned.is_present DESC
+
 -- :name filled_back
 -- The last run that a back-fill made for each of these instants.
 SELECT DISTINCT ON (item.at) item.at, item.run
