@@ -11,6 +11,7 @@ from foliot.services.membership import Membership
 from foliot.services.reap import Reaper
 from foliot.store import fleet, members
 from foliot.store.fleet import HEARTBEAT, LEASE
+from telling import told_of
 from world import World
 
 HOUR = 3_600
@@ -82,6 +83,54 @@ async def test_after_a_jump_back_nothing_fires_twice_and_all_goes_on_when_the_cl
     assert [at for at, _, _ in after] == [before[0][0] + number * MINUTE for number in range(len(after))]
     assert len(after) == len(before) + 5
     assert await clocked_world.value("SELECT 2 * count(DISTINCT scheduled_at) = count(*) FROM run WHERE id > 0")
+
+
+async def test_what_was_missed_by_a_jump_forward_stays_so_when_the_clock_is_set_back(clocked_world: World, time: Time):
+    """It lies in the future again, and will never fire: the cursor is past it."""
+    await _every_minute(clocked_world)
+    job = await clocked_world.value("SELECT min(id) FROM job")
+    await _fire_for(clocked_world, time, 5)
+    await time.jumps(HOUR)
+    await _fire_for(clocked_world, time, 1)
+    dealt_with = time.now
+    await time.jumps(-HOUR)
+    told = await told_of(clocked_world, job)
+    assert [each.at for each in told] == [told[0].at + number * MINUTE for number in range(66)]
+    assert {each.status for each in told} == {"fired", "missed"}
+    assert sum(each.at > time.now and each.status == "missed" for each in told) > 50
+    later = (await told_of(clocked_world, job, until=dealt_with + 3 * MINUTE))[len(told) :]
+    assert [each.status for each in later] == ["expected"] * 3
+    gaps = await clocked_world.ledger.gaps(clocked_world.tenant, since=None, until=None, limit=10, cursor=None)
+    assert sum(gap.instants for gap in gaps.items) > 50
+    assert gaps.items[0].last > time.now
+
+
+async def test_what_a_paused_job_went_without_stays_so_when_the_clock_is_set_back(clocked_world: World, time: Time):
+    await _every_minute(clocked_world)
+    job = await clocked_world.value("SELECT min(id) FROM job")
+    await clocked_world.control.pause(clocked_world.tenant, job)
+    await time.jumps(HOUR)
+    await _fire_for(clocked_world, time, 1)
+    await time.jumps(-HOUR)
+    told = await told_of(clocked_world, job)
+    assert len(told) == 61
+    assert {(each.status, each.reason) for each in told} == {("skipped", "the job was paused")}
+
+
+async def test_a_run_that_was_made_after_the_clock_was_set_back_is_found_when_it_is_over(
+    clocked_world: World, time: Time
+):
+    await _every_minute(clocked_world)
+    job = await clocked_world.value("SELECT min(id) FROM job")
+    await time.jumps(60)
+    await clocked_world.firer._advance(None)
+    await time.jumps(-HOUR)
+    await clocked_world.fire()
+    await clocked_world.promoter.run_once()
+    worker = await clocked_world.worker()
+    await worker.settle(await worker.claim())
+    (told,) = await told_of(clocked_world, job)
+    assert (told.status, told.run_status) == ("fired", "completed")
 
 
 async def test_a_firing_that_was_open_when_the_clock_was_set_back_is_ended(clocked_world: World, time: Time):

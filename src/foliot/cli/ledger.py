@@ -45,7 +45,7 @@ def occurrences(job_id: str, json: bool, **query: Any) -> None:
 
 @click.command()
 @click.option("--since", help="From this instant on instead of for 30 days.")
-@click.option("--until", help="Up to this instant instead of now.")
+@click.option("--until", help="Up to this instant.")
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
 @wants_json
 def gaps(json: bool, **query: Any) -> None:

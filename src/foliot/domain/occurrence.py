@@ -78,9 +78,11 @@ def occurrence(at: datetime, stretch: Stretch, trace: Trace | None, firing: Firi
     if trace is not None:
         fate = Fate.SKIPPED if trace.state is State.SKIPPED else Fate.FIRED
         return Occurrence(at=at, fate=fate, reason=trace.note if fate is Fate.SKIPPED else None, trace=trace)
-    if stretch.paused and at <= now:
+    # What the schedule has dealt with does not come again, though the clock may have been set back since.
+    has_come = at <= max(now, stretch.cursor)
+    if stretch.paused and has_come:
         return Occurrence(at=at, fate=Fate.SKIPPED, reason="the job was paused")
-    if at > now:
+    if not has_come:
         reason = "the job is paused" if stretch.paused else None
         return Occurrence(at=at, fate=Fate.EXPECTED, reason=reason)
     if at > stretch.cursor or (firing is not None and firing.is_open):

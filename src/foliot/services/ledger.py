@@ -66,7 +66,7 @@ class Ledger:
         limit: int,
         cursor: str | None,
     ) -> Page[OccurrenceView]:
-        """Newest first, from `since` (30 days ago if not said) to `until` (now)."""
+        """Newest first, from `since` (30 days ago if not said) to `until` (now, and all that has been dealt with)."""
         wanted = _fate(status)
         async with self._database.connection() as connection:
             if await reading.find_job(connection, tenant, job) is None:
@@ -76,6 +76,8 @@ class Ledger:
             start = max(since or now - KEPT, now - KEPT)
             # As far around as calendars move runs: whether one took place depends on who owned the time it moved to.
             rows = await ledger.stretches(connection, job, start - _FARTHEST, end + _FARTHEST)
+            if until is None and cursor is None:  # the clock may have been set back since
+                end = max([now, *(stretch.cursor for _, stretch in rows)])
             calendars = await self._calendars.learn(partial(fetch_on, connection), [key for key, _ in rows])
             owned = [(parse_key(key, calendars), stretch) for key, stretch in rows]
             instants = _instants(owned, start, end)
@@ -99,7 +101,8 @@ class Ledger:
         """Where instants were missed or came up too late for some of the tenant's jobs, newest first."""
         async with self._database.connection() as connection:
             now = await clock(connection)
-        first, last = since or now - KEPT, until or now
+        # All that is on record has been dealt with, also what a clock that was set back makes lie in the future again.
+        first, last = since or now - KEPT, until or LATEST
         rows = await ledger.gaps(self._database, tenant, first, last, _below(cursor, last), limit + 1)
         calendars = await self._calendars.learn(self._database.fetch, {row.key for row in rows})
         return page_of(
@@ -117,10 +120,7 @@ class Ledger:
             )
         spans = [(batch[-1][0].at - _MARGIN, batch[0][0].at + GRACE + LONGEST_JITTER + _MARGIN)]
         spans += [
-            (record.firing.opened_at - _MARGIN, record.closed_at + _MARGIN)
-            for found in records.values()
-            for record in found
-            if record.firing.late
+            made for found in records.values() for record in found if (made := _made_elsewhen(record)) is not None
         ]
         ids = [(first_id_at(low), first_id_at(high)) for low, high in spans]
         every = [each.at for each, _ in batch]
@@ -147,6 +147,14 @@ def _instants(owned: Sequence[Owned], since: datetime, until: datetime) -> Itera
     for recurrence, stretch in owned:
         for each in newest_first(recurrence, max(stretch.after, since), min(stretch.until, until)):
             yield each, stretch
+
+
+def _made_elsewhen(record: Record) -> tuple[datetime, datetime] | None:
+    """When runs were made that were not made on time: the clock may have been set back since the firing was opened."""
+    opened, closed = record.firing.opened_at, record.closed_at
+    if not record.firing.late and opened <= closed:
+        return None
+    return min(opened, closed) - _MARGIN, max(opened, closed) + _MARGIN
 
 
 def _covering(records: Sequence[Record], at: datetime) -> Firing | None:
