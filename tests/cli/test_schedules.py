@@ -1,5 +1,7 @@
 """`foliot schedule …`"""
 
+from datetime import datetime
+
 from cli.conftest import Shell
 
 BERLIN = (
@@ -43,6 +45,21 @@ async def test_an_edit_can_be_looked_at_first(shell: Shell):
     fires = await shell.json("job", "edit", job["jobId"], "--gap", "skip", "--name", "other", "--dry-run")
     assert {fire["change"] for fire in fires} == {"same"}
     assert (await shell.json("job", "get", job["jobId"]))["cronExpression"] == "0 9 * * *"
+
+
+async def test_another_calendar_can_be_looked_at_first(shell: Shell):
+    await shell("calendar", "set", "work", "--business-days", "MON-FRI", "--timezone", "UTC")
+    job = await shell.json("job", "create", "report", "noop", "--cron", "0 9 * * WED,SAT")
+    edit = ("job", "edit", job["jobId"], "--calendar", "work", "--dry-run")
+
+    async def days(*more: str) -> set[tuple[int, str]]:
+        return {
+            (datetime.fromisoformat(fire["at"]).weekday(), fire["change"]) for fire in await shell.json(*edit, *more)
+        }
+
+    assert await days() == {(2, "same"), (5, "removed")}
+    assert await days("--calendar-rule", "next") == {(0, "added"), (2, "same"), (5, "removed")}
+    assert "calendar" not in await shell.json("job", "get", job["jobId"])
 
 
 async def test_a_job_has_a_rule_and_an_end(shell: Shell):

@@ -12,6 +12,7 @@ from foliot.domain.limits import HIGHEST
 _WHEN = (
     "name",  # an H is hashed from it
     "cron_expression", "timezone", "dst", "every", "rrule", "when", "schedule_at", "ends_at", "max_runs",
+    "calendar",
 )  # fmt: skip
 _NOTHING: Any = object()
 
@@ -153,4 +154,6 @@ def timing_of(fields: dict[str, Any]) -> dict[str, Any]:
     """What of an edit decides when the job fires, as a preview wants it."""
     timing = {name: fields[name] for name in _WHEN if name in fields}
     dst = timing.pop("dst", {})
+    if isinstance(calendar := timing.get("calendar"), dict):
+        timing |= {"calendar": calendar["name"], "calendar_rule": calendar["rule"]}
     return {**timing, **dst}
