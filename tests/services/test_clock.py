@@ -1,9 +1,10 @@
 """The database's clock jumps: nothing fires twice, nothing sleeps for ever, nobody is declared dead for it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from api.calling import Caller, application
 from clocked import Time
 from foliot.kit import telemetry
 from foliot.services.gauges import Gauges
@@ -140,6 +141,12 @@ async def test_a_firing_that_was_open_when_the_clock_was_set_back_is_ended(clock
     await time.jumps(-HOUR)
     await clocked_world.fire()
     assert await clocked_world.count("run") == 1
+
+
+async def test_a_preview_begins_when_the_database_says_that_it_is_now(clocked_world: World, time: Time):
+    api = Caller(application(clocked_world), clocked_world.key)
+    (fire,) = (await api.get("/v1/schedules:preview?every=PT1H&count=1")).json["items"]
+    assert datetime.fromisoformat(fire["at"]) - time.now == timedelta(hours=1)
 
 
 async def test_a_clock_that_is_behind_what_has_been_fired_is_told(clocked_world: World, time: Time):

@@ -13,7 +13,6 @@ from foliot.domain.errors import InvalidField
 from foliot.domain.job import Draft
 from foliot.domain.moving import Rule
 from foliot.domain.preview import Fire, Outlook, compare, look_ahead
-from foliot.kit.clock import wall
 from foliot.kit.zonedata import zone_data
 from foliot.services.insights.jobs import draft_again
 from foliot.wire.calendars import Calendars, CalendarUse, recurrence_following
@@ -60,7 +59,7 @@ class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
 
 async def preview_schedule(call: Call) -> Reply:
     query: PreviewQuery = call.query
-    start = check_instant(query.after, "after") or wall()
+    start = check_instant(query.after, "after") or await call.services.control.clock()
 
     async def look(calendars: Calendars) -> list[Fire]:
         if query.job is None:

@@ -1,6 +1,7 @@
 """Creating, changing and stopping jobs: each change is one transaction that locks what it touches in one order."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
 
 from foliot.domain.condition import UNCONDITIONAL, Condition
 from foliot.domain.errors import Conflict
@@ -11,7 +12,7 @@ from foliot.services.control import definitions, gates
 from foliot.services.control.counting import counted, counted_more
 from foliot.services.control.erasing import erase_some
 from foliot.services.control.finding import read
-from foliot.store import wiring
+from foliot.store import jobs, wiring
 from foliot.store.audit import job_facts, note
 from foliot.store.database import Connection, Database
 from foliot.store.reading import JobRow, find_job_by_key, find_jobs
@@ -42,6 +43,11 @@ class Control:
     async def read(self, tenant: int, job: int) -> JobRow:
         async with self._database.connection() as connection:
             return await read(connection, self._vault, tenant, job)
+
+    async def clock(self) -> datetime:
+        """The database's, which decides when a job fires."""
+        async with self._database.connection() as connection:
+            return await jobs.clock(connection)
 
     async def create(
         self, tenant: int, draft: Draft, *, key: str | None = None, fingerprint: bytes = b"", render: Render
