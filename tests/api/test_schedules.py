@@ -4,6 +4,7 @@ import pytest
 
 from api.calling import PLAIN, Caller
 from foliot.kit.zonedata import zone_data
+from world import World
 
 NIGHTLY = {**PLAIN, "cronExpression": "30 2 * * *", "timezone": "Europe/Berlin"}
 SPRING = "/v1/schedules:preview?cronExpression=30+2+*+*+*&timezone=Europe/Berlin&after=2026-03-28T12:00:00Z&count=1"
@@ -147,3 +148,45 @@ async def test_what_contradicts_itself_or_has_no_meaning_is_refused_by_name(
     api: Caller, fields: dict[str, object], field: str
 ):
     assert (await api.post("/v1/jobs", {**PLAIN, **fields})).field == field
+
+
+async def _changes(api: Caller, job: str, query: str) -> list[str]:
+    answer = await api.get(f"/v1/schedules:preview?job={job}&count=4&{query}")
+    assert answer.status == 200, answer.json
+    return [item["change"] for item in answer.json["items"]]
+
+
+async def test_the_runs_that_are_left_bound_what_an_edit_is_compared_with(api: Caller, world: World):
+    job = (await api.post("/v1/jobs", {**PLAIN, "every": "PT1H", "maxRuns": 5})).json["jobId"]
+    await world.sql("UPDATE job SET runs_left = 2")
+    assert await _changes(api, job, "maxRuns=5") == ["same"] * 2
+    assert await _changes(api, job, "maxRuns=1") == ["same", "removed"]
+    assert await _changes(api, job, "maxRuns=3") == ["same", "same", "added"]
+    assert (await _changes(api, job, "every=PT2H")).count("added") == 1
+    await world.sql("UPDATE job SET runs_left = 0")
+    assert await _changes(api, job, "name=other") == []
+    assert await _changes(api, job, "maxRuns=2") == ["added"] * 2
+
+
+async def test_what_a_job_would_do_without_a_field_can_be_looked_at(api: Caller):
+    await api("PUT", "/v1/calendars/never-again", {"timezone": "UTC", "holidays": ["2030-01-02"]})
+    body = {**PLAIN, "every": "PT24H", "scheduleAt": "2030-01-01T09:00:00Z"}
+    bounds = {"endsAt": "2030-01-03T12:00:00Z", "maxRuns": 2, "calendar": "never-again"}
+    job = (await api.post("/v1/jobs", {**body, **bounds})).json["jobId"]
+    assert await _changes(api, job, "without=maxRuns") == ["same"] * 2
+    assert await _changes(api, job, "without=calendar") == ["same", "added", "removed"]
+    assert await _changes(api, job, "without=endsAt,maxRuns") == ["same", "same", "added", "added"]
+    assert await _changes(api, job, "without=every,scheduleAt,endsAt,maxRuns") == ["removed"] * 2
+    changed = (await api("PATCH", f"/v1/jobs/{job}", dict.fromkeys(bounds))).json
+    assert not bounds.keys() & changed.keys()
+
+
+async def test_what_cannot_be_lost_is_refused_by_name(api: Caller):
+    job = (await api.post("/v1/jobs", {**PLAIN, "every": "PT1H"})).json["jobId"]
+    for query in (
+        "every=60&without=endsAt",
+        f"job={job}&without=payload",
+        f"job={job}&without=",
+        f"job={job}&without=maxRuns&maxRuns=3",
+    ):
+        assert (await api.get(f"/v1/schedules:preview?{query}")).field == "without"

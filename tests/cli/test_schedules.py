@@ -62,6 +62,20 @@ async def test_another_calendar_can_be_looked_at_first(shell: Shell):
     assert "calendar" not in await shell.json("job", "get", job["jobId"])
 
 
+async def test_what_a_job_would_do_without_a_bound_can_be_looked_at_before_it_is_taken_away(shell: Shell):
+    job = await shell.json(
+        "job", "create", "daily", "noop", "--cron", "0 9 * * *", "--max-runs", "2", "--jitter", "PT1M"
+    )
+    edit = ("job", "edit", job["jobId"], "--without", "max-runs", "--without", "jitter")
+    assert [fire["change"] for fire in await shell.json(*edit, "--dry-run")] == ["same"] * 2 + ["added"] * 8
+    fewer = await shell.json("job", "edit", job["jobId"], "--max-runs", "1", "--dry-run")
+    assert [fire["change"] for fire in fewer] == ["same", "removed"]
+    assert (await shell.json("job", "get", job["jobId"]))["maxRuns"] == 2
+    assert not {"maxRuns", "jitter"} & (await shell.json(*edit)).keys()
+    refused = await shell(*edit, "--max-runs", "3", code=2)
+    assert "--without max-runs stands beside --max-runs" in refused
+
+
 async def test_a_job_has_a_rule_and_an_end(shell: Shell):
     rule = "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9;COUNT=3"
     job = await shell.json("job", "create", "report", "noop", "--rrule", rule)

@@ -173,6 +173,8 @@ async def test_both_clients_look_at_an_edit_before_they_make_it(foliot: Served):
     edit = {"cron_expression": "0 10 * * *", "after": datetime(2026, 3, 28, tzinfo=UTC), "count": 2}
     found = await away(client.preview, job.id, **edit)
     assert [fire["change"] for fire in found] == ["removed", "added"]
+    every = await away(client.preview, job.id, max_runs=None, count=501, after=None)
+    assert [fire["change"] for fire in every] == ["same"] * 500 + ["added"]
     async with foliot.aio() as aio:
         assert await aio.preview(job.id, **edit) == found
         assert (await aio.get_job(job.id)).values == job.values

@@ -1,5 +1,6 @@
 """Looks ahead: at schedules that no job has yet, and at what an edit makes of a job's."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 import msgspec
@@ -9,7 +10,7 @@ from foliot.api.addressed import job_of
 from foliot.api.operation import Call, Operation, Reply
 from foliot.api.patch import merged
 from foliot.domain.cron import USUAL, Dst
-from foliot.domain.errors import InvalidField
+from foliot.domain.errors import InvalidField, one_of
 from foliot.domain.job import Draft
 from foliot.domain.moving import Rule
 from foliot.domain.preview import Fire, Outlook, compare, look_ahead
@@ -17,7 +18,7 @@ from foliot.kit.zonedata import zone_data
 from foliot.services.insights.jobs import draft_again
 from foliot.wire.calendars import Calendars, CalendarUse, recurrence_following
 from foliot.wire.jobs import draft_of
-from foliot.wire.preview import FireView, Preview
+from foliot.wire.preview import LOSABLE, FireView, Preview
 from foliot.wire.timing import MOST_RUNS, Duration, Instant, Timing, camel, check_instant, seed_of
 
 MOST = 1_000
@@ -40,6 +41,8 @@ class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
     after: Instant | None = None
     calendar: str | None = None
     calendar_rule: Rule = "skip"
+    without: str | None = None
+    """Fields that the job would lose, with commas between."""
     count: Annotated[int, Meta(ge=1, le=MOST)] = 10
 
     @property
@@ -54,7 +57,17 @@ class PreviewQuery(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
         """The same as the change of a job that it asks about."""
         fields = {camel(name): getattr(self, name, None) for name in ("name", *Timing.__struct_fields__)}
         fields["calendar"] = self.use
-        return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
+        given = {name: value for name, value in fields.items() if value is not None}
+        return msgspec.json.encode({**given, **dict.fromkeys(self._lost(given))})
+
+    def _lost(self, given: Collection[str]) -> list[str]:
+        names = [] if self.without is None else self.without.split(",")
+        for name in names:
+            if name not in LOSABLE:
+                raise InvalidField("without", f"no schedule has a field {name[:40]!r}", one_of(LOSABLE))
+            if name in given:
+                raise InvalidField("without", f"{name} is given as well", "leave it out of one of the two")
+        return names
 
 
 async def preview_schedule(call: Call) -> Reply:
@@ -66,10 +79,14 @@ async def preview_schedule(call: Call) -> Reply:
             return look_ahead(_outlook(call, calendars), start, query.count)
         if query.key is not None:
             raise InvalidField("key", "stands beside job", "a job's key cannot be changed: leave it out")
-        row = await call.services.control.read(call.tenant.id, job_of(query.job))
+        job = job_of(query.job)
+        row = await call.services.control.read(call.tenant.id, job)
         present = draft_again(call.tenant.id, row, calendars)
         asked = draft_of(merged(row, query.edit()), call.tenant.id, calendars)
-        return compare(_drafted(present), _drafted(asked), start, query.count)
+        left = await call.services.control.runs_left(call.tenant.id, job)
+        # A number that stays goes on with what is left of it; another one is counted from the edit on.
+        most = left if asked.max_runs == present.max_runs else asked.max_runs
+        return compare(_drafted(present, left), _drafted(asked, most), start, query.count)
 
     fires = await call.services.calendars.resolving(call.tenant.id, look)
     views = [FireView(each.at, each.local.isoformat(), each.transition, each.change) for each in fires]
@@ -78,6 +95,8 @@ async def preview_schedule(call: Call) -> Reply:
 
 def _outlook(call: Call, calendars: Calendars) -> Outlook:
     query: PreviewQuery = call.query
+    if query.without is not None:
+        raise InvalidField("without", "there is no job that could lose it", "say which: job=job_…")
     timing = Timing.of(query)
     recurrence = timing.recurrence(seed_of(call.tenant.id, query.key, query.name))
     if recurrence is None:
@@ -87,9 +106,9 @@ def _outlook(call: Call, calendars: Calendars) -> Outlook:
     return Outlook(followed, timing.schedule_at, timing.ends_at, timing.max_runs)
 
 
-def _drafted(draft: Draft) -> Outlook:
-    """What a job fires. How many of its runs are left is not looked at: an edit does not count them anew."""
-    return Outlook(draft.recurrence, draft.not_before, draft.ends_at, once=draft.run_at)
+def _drafted(draft: Draft, most: int | None) -> Outlook:
+    """What a job fires, if every fire makes one of its `most` runs."""
+    return Outlook(draft.recurrence, draft.not_before, draft.ends_at, most, once=draft.run_at)
 
 
 OPERATIONS = (

@@ -1,5 +1,6 @@
 """What `foliot job create` and `foliot job edit` can say of a job, and what that means on the wire."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -14,7 +15,18 @@ _WHEN = (
     "cron_expression", "timezone", "dst", "every", "rrule", "when", "schedule_at", "ends_at", "max_runs",
     "calendar",
 )  # fmt: skip
+_LOSABLE = {
+    "at": "schedule_at", "calendar": "calendar", "catch-up": "catch_up", "ends-at": "ends_at", "jitter": "jitter",
+    "max-runs": "max_runs",
+}  # fmt: skip
 _NOTHING: Any = object()
+
+losing = click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice([*_LOSABLE]),
+    help="Take this away from the job.",
+)
 
 
 def payload_option(text: str | None) -> Any:
@@ -148,6 +160,14 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
 def _need(text: str) -> dict[str, str]:
     job, _, when = text.partition(":")
     return {"job": job, "when": when or "success"}
+
+
+def lost(without: Iterable[str], fields: dict[str, Any]) -> dict[str, None]:
+    """What an edit takes away, besides the `fields` that it gives."""
+    for option in without:
+        if _LOSABLE[option] in fields:
+            raise click.UsageError(f"--without {option} stands beside --{option}: say one of them")
+    return dict.fromkeys(_LOSABLE[option] for option in without)
 
 
 def timing_of(fields: dict[str, Any]) -> dict[str, Any]:

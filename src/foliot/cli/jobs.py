@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from foliot.cli.explain import explain_job
-from foliot.cli.job_options import definition, given, timing_of
+from foliot.cli.job_options import definition, given, losing, lost, timing_of
 from foliot.cli.ledger import occurrences
 from foliot.cli.naming import job_argument
 from foliot.cli.operations import backfill
@@ -96,6 +96,7 @@ def get(job_id: str, json: bool) -> None:
 @click.option("--handler", help="Another address or function.")
 @click.option("--argv", metavar="WORD", multiple=True, help="A command instead: its program, then each argument.")
 @definition
+@losing
 @click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version (`job get`).")
 @click.option("--dry-run", is_flag=True, help="Change nothing: show which of the next fires would come and go.")
 @wants_json
@@ -103,7 +104,9 @@ def edit(job_id: str, json: bool, dry_run: bool, if_version: int | None, argv: t
     """Change some fields of a job; instants from now on follow the new definition."""
     if argv and values["handler"] is not None:
         raise click.UsageError("--argv stands beside --handler: a job has one of them")
+    without = values.pop("without")
     fields = given({**values, "handler": list(argv) or values["handler"]})
+    fields |= lost(without, fields)
     if not fields:
         raise click.UsageError("say what to change, for example --cron '0 9 * * *'")
     if dry_run:

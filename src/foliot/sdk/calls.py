@@ -13,6 +13,7 @@ from foliot.sdk.fields import Duration, Handler, Moment
 from foliot.sdk.protocol import Request, camel, path
 from foliot.sdk.records import Job
 from foliot.wire.codec import rfc3339
+from foliot.wire.preview import LOSABLE
 
 Delay = Duration | None
 MOST_RUNS: Final = 10_000
@@ -192,8 +193,12 @@ def get(*parts: str, **query: Any) -> Request:
     return Request("GET", path(*parts, **query))
 
 
-def preview(timing: dict[str, Any]) -> Request:
-    return Request("GET", path("schedules", verb=":preview", **span(timing)))
+def preview(job: str | None, timing: dict[str, Any]) -> Request:
+    """Of a job None takes a field away, as in `change_job`."""
+    nothing = [camel(name) for name, value in timing.items() if value is None and job is not None]
+    lost = ",".join(name for name in nothing if name in LOSABLE)
+    query = {"job": job, "without": lost or None, **timing}
+    return Request("GET", path("schedules", verb=":preview", **span(query)))
 
 
 def span(query: dict[str, Any]) -> dict[str, Any]:

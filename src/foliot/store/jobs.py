@@ -36,6 +36,10 @@ async def clock(connection: Connection) -> datetime:
     return await connection.fetchval(SQL["clock"])  # type: ignore[no-any-return]
 
 
+async def runs_left(connection: Connection, tenant: int, job: int) -> int | None:
+    return await connection.fetchval(SQL["runs_left"], tenant, job)  # type: ignore[no-any-return]
+
+
 class Standing(NamedTuple):
     """What of a job must be known, under its lock, to change it."""
 

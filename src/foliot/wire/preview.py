@@ -1,8 +1,15 @@
 """Looks ahead on the wire: fires that are still to come."""
 
+from typing import Final
+
 import msgspec
 
 from foliot.wire.timing import Instant
+
+LOSABLE: Final = (
+    "cronExpression", "every", "rrule", "when", "timezone", "dst", "scheduleAt", "endsAt", "maxRuns", "calendar",
+)  # fmt: skip
+"""Fields of a job that decide when it fires: what it would do without them can be looked at."""
 
 
 class FireView(msgspec.Struct, omit_defaults=True):

@@ -92,7 +92,8 @@ class AsyncJobCalls(AsyncConnection):
     async def preview(self, job: str | None = None, **timing: Any) -> Fires:
         """The next fires of a recurrence: `cron_expression`, `timezone`, `every`, `rrule`, `when`, `count`, …
 
-        With a `job`, what changing these fields of it would add, remove and leave; nothing is changed.
+        With a `job`, what changing these fields of it would add, remove and leave, None taking one away; nothing is
+        changed.
         """
-        answer = await self.request(calls.preview({"job": job, **timing}))
+        answer = await self.request(calls.preview(job, timing))
         return Fires(answer["items"], answer["zoneData"])

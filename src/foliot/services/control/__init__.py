@@ -44,6 +44,11 @@ class Control:
         async with self._database.connection() as connection:
             return await read(connection, self._vault, tenant, job)
 
+    async def runs_left(self, tenant: int, job: int) -> int | None:
+        """How many runs its schedule may still make of a job; none if they are not counted."""
+        async with self._database.connection() as connection:
+            return await jobs.runs_left(connection, tenant, job)
+
     async def clock(self) -> datetime:
         """The database's, which decides when a job fires."""
         async with self._database.connection() as connection:

@@ -7,6 +7,9 @@ SELECT nextval('id_block') AS block, clock_timestamp() AS at FROM generate_serie
 -- :name clock
 SELECT clock_timestamp()
 
+-- :name runs_left
+SELECT runs_left FROM job WHERE tenant = $1 AND id = $2
+
 -- :name release_keys
 -- A cancelled job stays readable by its id; its key is free for the job that comes after it. Locked by key, as inserts
 -- are sorted: two batches with the same keys wait for each other instead of deadlocking.
