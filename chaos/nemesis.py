@@ -67,14 +67,17 @@ def deck(chance: random.Random) -> list[Strike]:
 
     cards = [
         *each("kill", "stop", "cutBeforeCommit", "cutAfterCommit", "reset"),
-        *(chance.choice(each(kind)) for kind in ("delay", "stall", "clockJump")),
+        *(chance.choice(each(kind)) for kind in ("delay", "stall")),
         Strike("partition", chance.choice(("scheduler-0", "api-0"))),
         Strike("halfOpen", one_of("worker", 3)),
         Strike("stop", one_of("worker", 3)),
         Strike("stall", one_of("worker", 3)),
         Strike("stall", one_of("worker", 3)),
         Strike("halfOpen", chance.choice(("api-0", "scheduler-0"))),
-        Strike("clockJump", one_of("worker", 3)),
+        # A wrong clock tempts schedulers most of all. The database's own jumps in `make schedulers`: here the checks
+        # compare what the product says of its times with the ledger's clock.
+        Strike("clockJump", one_of("scheduler", 2)),
+        Strike("clockJump", chance.choice((one_of("worker", 3), one_of("api", 2)))),
         Strike("postgresKill", "postgres"),
         Strike("postgresStop", "postgres"),
         Strike("diskFull", "postgres"),

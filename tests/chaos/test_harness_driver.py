@@ -181,6 +181,7 @@ def test_ten_minutes_see_every_kind_of_fault_and_quiet_between_bursts(seed: int)
     bursts = plan(seed, 600)
     struck = [strike for burst in bursts for _, strike in burst.strikes]
     assert {strike.kind for strike in struck} == {*KINDS, "misfire"}
+    assert any(kind == "clockJump" and target.startswith("scheduler") for kind, target in struck)
     assert len({strike.kind for strike in struck if strike.target == REMOTE}) > 4
     assert {strike.target for strike in struck} - {"postgres", "all", "schedulers", "workers"} <= set(NODES)
     assert all(burst.quiet >= QUIET for burst in bursts[1:])
