@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
+from chaos.family import captives, freeze, thaw
 from chaos.node import Node
 from chaos.patience import until
 from chaos.places import GATEWAY, REMOTE
@@ -30,7 +30,6 @@ SETTLE: Final = 2.0
 """Seconds that an API must have been ready before the other one is restarted, as every roll-out has it."""
 OUTLIVED: Final = 3.0
 """Seconds more for which a supervisor stands still whose handlers must be gone: whoever is not is seen to live."""
-_CAPTIVE: Final = b"foliot.worker.child.inside"
 BEGINS: Final = 30.0
 """Seconds within which some worker begins something in a process of its own."""
 QUARANTINED: Final = 120.0
@@ -108,9 +107,13 @@ class Deeds:
             await node.until_reborn(boot, UP_AGAIN)
 
     async def _stop(self, target: str, length: float | None = None) -> None:
+        """With all that it has started, as when a machine is suspended."""
         node = self._topology.nodes[target]
         await self._at_work(node)
-        began, pid = time.time(), node.signal(signal.SIGSTOP)
+        began, pid = time.time(), node.pid
+        if not pid:
+            return
+        frozen = freeze(pid)
         try:
             # A worker stands still until others have what it held: its handlers end too late. The rest do so briefly.
             if length is None and node.kind == "worker":
@@ -118,8 +121,7 @@ class Deeds:
             else:
                 await asyncio.sleep(length or self._chance.uniform(2.0, 5.0))
         finally:
-            if pid and node.pid == pid:
-                os.kill(pid, signal.SIGCONT)
+            thaw(frozen)
         self._note("stop", target, began, pid=pid)
 
     async def _stop_supervisor(self, _: str) -> None:
@@ -144,11 +146,13 @@ class Deeds:
         node = struck[0]
         async with self._turn[node.name]:
             began, pid = time.time(), node.signal(signal.SIGSTOP)
+            if not pid:
+                return
             try:
                 await self._until_overtaken(node)
                 await asyncio.sleep(OUTLIVED)
             finally:
-                if pid and node.pid == pid:
+                if node.pid == pid:
                     os.kill(pid, signal.SIGCONT)
             self._note("stopSupervisor", node.name, began, pid=pid)
 
@@ -301,14 +305,3 @@ class Deeds:
         async with self._turn["postgres"]:
             await self._postgres("postgresStop", "postgres", signal.SIGINT)
         self._note("rollingRestart", "all", began)
-
-
-def captives(boot: str, mark: str) -> set[int]:
-    """The processes in which a worker runs, or will run, one attempt each; `mark` tells ours from those of others."""
-    marks, found = {f"CHAOS_BOOT={boot}".encode(), mark.encode()}, set()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            is_captive = _CAPTIVE in (entry / "cmdline").read_bytes()
-            if is_captive and marks <= {*(entry / "environ").read_bytes().split(b"\0")}:
-                found.add(int(entry.name))
-    return found

@@ -25,6 +25,8 @@ def outlived(case: Case, run: Run) -> Iterator[Finding]:
             over = [each.at for each in run.starts if each.fence > start.fence and each.at > fault.began]
             if fault.ended - fault.began > case.bounds.lease:
                 over.append(fault.began + case.bounds.lease)
+            if fault.kind == "stop":  # they stood still with their worker, and could be ended no sooner
+                over = [max(each, fault.ended) for each in over]
             if over and (beyond := last - min(over)) > case.bounds.guardian:
                 message = f"was alive {beyond:.1f} s after the lease of its worker had ended"
                 yield Finding(check="S9", rule="outlived", message=message, run=run.id, job=run.job, at=last)

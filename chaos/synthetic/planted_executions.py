@@ -3,7 +3,7 @@
 import copy
 
 from chaos.oracle import seconds
-from chaos.records import Operation, Phase
+from chaos.records import Fault, Operation, Phase
 from chaos.synthetic.surgery import Surgery, plant
 from chaos.synthetic.world import BOUNDS, rfc3339
 
@@ -152,11 +152,23 @@ def _(it: Surgery) -> None:
 
 @plant("S9 outlived")
 def _(it: Surgery) -> None:
-    """Nobody ended what a stopped worker had begun in a process of its own."""
+    """Nobody ended what a stopped worker had begun in a process of its own, which was not stopped with it."""
     stop = next(fault for fault in it.evidence.faults if fault.kind == "stop")
+    stop.kind = "stopSupervisor"
+    _beats(it, stop, stop.ended - 1)
+
+
+@plant("S9 outlived a stand-still")
+def _(it: Surgery) -> None:
+    """The same, though it could go on itself by then, and whoever should have ended it could, too."""
+    stop = next(fault for fault in it.evidence.faults if fault.kind == "stop")
+    _beats(it, stop, stop.ended + BOUNDS.guardian + 0.5)
+
+
+def _beats(it: Surgery, stop: Fault, at: float) -> None:
     begun = next(each for each in it.evidence.effects if each.isolated and each.worker in stop.workers)
     beat = copy.copy(begun)
-    beat.phase, beat.at = Phase.BEAT, stop.ended - 1
+    beat.phase, beat.at = Phase.BEAT, at
     it.add(beat)
 
 
