@@ -40,6 +40,8 @@ SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 QUEUES: Final = frozenset({"queue", "queueOne", "cancelPrevious"})
 """Kinds of overlap that let an instant wait until the one before is over."""
+NO_ROOM: Final = "No space left on device"
+"""What the database says of a write that failed on a full disk."""
 REFUSED: Final = "results came after the lease was lost and were not taken"
 """What a worker logs of results that the database did not take from it."""
 LEFT_BEHIND: Final = "runs were left behind although it was their turn"
@@ -141,8 +143,9 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One thing that the nemesis did, from when to when, and to whom."""
 
     kind: str
-    """kill, stop (SIGSTOP..SIGCONT), stopSupervisor, postgresKill, postgresStop, delay, stall, reset, halfOpen,
-    cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition, rollingRestart, poison (by a run)."""
+    """kill, stop (SIGSTOP..SIGCONT, of all that it has started), stopSupervisor (of nobody else), postgresKill,
+    postgresStop, delay, stall, reset, halfOpen, cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition,
+    rollingRestart, poison (by a run)."""
     target: str
     """api-0, scheduler-1, worker-2, postgres, proxy-1, …"""
     began: float
@@ -210,6 +213,8 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Results that came too late and were not taken, by the workers' own word."""
     left_behind: int = 0
     """Runs whose turn had come and that only the sweeper called, by the schedulers' own word."""
+    no_room: int = 0
+    """Writes of the database that failed because the disk was full, by its own word."""
     overheard: dict[str, int] = {}
     """By process: lines of its log in which a secret can be read."""
 
@@ -237,6 +242,7 @@ def load(folder: Path) -> Evidence:
         dump=msgspec.json.decode((folder / "dump.json").read_bytes(), type=Dump),
         refused=sum(map(_refused, (folder / "logs").glob("worker-*.log"))),
         left_behind=sum(map(_left_behind, (folder / "logs").glob("scheduler-*.log"))),
+        no_room=sum(map(_no_room, (folder / "logs").glob("postgres.log"))),
         overheard={log.stem: count for log in sorted((folder / "logs").glob("*-*.log")) if (count := _overheard(log))},
     )
 
@@ -244,6 +250,10 @@ def load(folder: Path) -> Evidence:
 def _left_behind(log: Path) -> int:
     found = re.findall(rf"{LEFT_BEHIND}.*?lines=(\d+) +runs=(\d+)", log.read_text(errors="replace"))
     return sum(int(lines) + int(runs) for lines, runs in found)
+
+
+def _no_room(log: Path) -> int:
+    return log.read_text(errors="replace").count(NO_ROOM)
 
 
 def _overheard(log: Path) -> int:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from chaos import __main__ as program
-from chaos.records import Evidence
+from chaos.records import Evidence, load
 from chaos.run import Done, Options
 from chaos.synthetic import clean, planted
 from chaos.verdict import Verdict, check
@@ -114,3 +114,11 @@ def test_what_is_lacking_fails_a_proof_and_not_a_shorter_run(tmp_path: Path, cap
     assert code == 1
     assert "never walked: tenants weighed anew" in said
     assert said.splitlines()[-1].startswith("chaos: 123 acknowledged, 0 violations, seed 5, ")
+
+
+def test_a_write_that_found_no_room_is_counted_in_the_database_s_log(tmp_path: Path):
+    leave(tmp_path / "run", clean(5))
+    (tmp_path / "run" / "logs").mkdir()
+    said = ["LOG:  checkpoint starting", *['ERROR:  could not extend file "base/5/1": No space left on device'] * 2]
+    (tmp_path / "run" / "logs" / "postgres.log").write_text("\n".join(said))
+    assert load(tmp_path / "run").no_room == 2

@@ -54,6 +54,7 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
         "verdict": {"violations": 1},
         "operations": {"ok": 3},
         "faults": {"kill": 2},
+        "writesWithoutRoom": 1_234,
         "notPossibleHere": {"diskFull": "this needs root"},
         "lateness": {"quiet": {"count": 1, "p50": 0.01}, "around faults": {"count": 0}},
         "missedTargets": ["L6 share of answered calls: 0.9976, and 0.999 is the target"],
@@ -71,7 +72,8 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
     for part in (
         "12,345",
         "1 violations",
-        "this needs root",
+        "## Left out\n\n| kind | why |\n|---|---|\n| diskFull | this needs root |",
+        "failed on the full disk: 1,234.",
         "| 16.20 s | 20.00 s | yes |",
         "**no**",
         "did not come to rest",
