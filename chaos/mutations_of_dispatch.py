@@ -183,6 +183,72 @@ _SUSPECTS_AMONG_OTHERS = Mutant(
     [burst((0.0, "poison", "workers"))],
     75.0,
 )
+_DEATH_UNDONE = Mutant(
+    "death-undone",
+    "a heartbeat brings a worker back to life that was declared dead, and it goes on with what was taken from it: also"
+    " with what may begin once only, of which the database says that it is not its own any more",
+    (
+        Edit(
+            "store/sql/fleet.sql",
+            "running = $2, rate = $3 WHERE id = $1 AND state IN (0, 1)\n",
+            "running = $2, rate = $3, state = state % 2 WHERE id = $1\n",
+        ),
+        Edit(
+            "store/sql/gateway.sql",
+            "      JOIN worker ON worker.id = x.id AND worker.state IN (0, 1)\n",
+            "      JOIN worker ON worker.id = x.id\n",
+        ),
+        Edit(
+            "store/sql/gateway.sql",
+            "UPDATE worker SET seen_at = clock_timestamp(),\n",
+            "UPDATE worker SET seen_at = clock_timestamp(), state = state % 2,\n",
+        ),
+        Edit(
+            "worker/runner.py",
+            "            elif is_ours and (now := self._clock()) < self._held_until:\n",
+            "            elif (now := self._clock()) < self._held_until:\n",
+        ),
+    ),
+    [burst(*((9.0 * number, "stop", f"worker-{number}") for number in range(3)), warm_up=12.0)],
+    60.0,
+)
+_LATE_CLAIM_KEPT = Mutant(
+    "late-claim-kept",
+    "what is claimed in the name of a worker that was declared dead before is nobody's for ever",
+    (
+        Edit(
+            "store/sql/fleet.sql",
+            "UPDATE worker SET state = 2 WHERE id = $1\n",
+            "UPDATE worker SET state = 2, seen_at = clock_timestamp() WHERE id = $1\n",
+        ),
+        Edit(
+            "store/sql/fleet.sql",
+            "UPDATE worker SET state = 2\n WHERE",
+            "UPDATE worker SET state = 2, seen_at = clock_timestamp()\n WHERE",
+        ),
+        Edit(
+            "store/sql/fleet.sql",
+            " ORDER BY claim.id LIMIT 10\n",
+            "   AND NOT EXISTS (SELECT FROM worker w WHERE w.id = claim.worker AND w.seen_at < claim.claimed_at)\n"
+            " ORDER BY claim.id LIMIT 10\n",
+        ),
+    ),
+    [burst(*((6.0 * number, "stall", f"worker-{number}") for number in range(3)), warm_up=12.0)],
+    60.0,
+)
+_CRASHES_UNCOUNTED = Mutant(
+    "crashes-uncounted",
+    "a run that kills one process of its own after the other is never given up",
+    (
+        Edit(
+            "store/sql/dispatch.sql",
+            "WHEN ending = 5 AND coalesce(crashes, 0) + 1 >= 3 THEN 5",
+            "WHEN ending = 5 AND coalesce(crashes, 0) + 1 >= 300 THEN 5",
+        ),
+    ),
+    [burst((0.0, "poison", "workers"))],
+    75.0,
+)
 OF_DISPATCH: Final = (
     _GUARDIAN_OFF,
     _ONCE_IGNORED,
@@ -198,4 +264,7 @@ OF_DISPATCH: Final = (
     _REPLY_FORGOTTEN,
     _LEAF_BY_CLOCK,
     _SUSPECTS_AMONG_OTHERS,
+    _DEATH_UNDONE,
+    _LATE_CLAIM_KEPT,
+    _CRASHES_UNCOUNTED,
 )

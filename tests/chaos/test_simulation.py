@@ -57,10 +57,14 @@ LEFT_OUT = {
     "guard-off",
     "secrets-kept",
     "secrets-logged",
+    "death-undone",
+    "late-claim-kept",
+    "crashes-uncounted",
 }
 """Those that need what the simulation lacks: parents that end at the very same time, pauses that last, processes apart
 from their worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of
-few, HTTP targets, and clients with keys, versions, quotas and secrets of their own."""
+few, runs that may begin once only, statements that are held up for longer than a lease, HTTP targets, and clients with
+keys, versions, quotas and secrets of their own."""
 SOONER = {
     "fence-off": 17,
     "unique-off": 10,
