@@ -119,8 +119,8 @@ def _course(last: dict[str, Any]) -> list[str]:
     """How the last repeat went on, where that matters."""
     if tenths := last.get("tenths"):
         told = (
-            ["tenth of the time", "settled/s", "in its worst second", "claim ms"],
-            *([n, t["rate"], t["worst"], t["claim"]] for n, t in enumerate(tenths, 1)),
+            ["tenth of the time", "settled/s", "in its worst second", "claim ms", "its p95"],
+            *([n, t["rate"], t["worst"], t["claim"], t["claim95"]] for n, t in enumerate(tenths, 1)),
         )
     elif looks := last.get("looks"):
         names = [name for name in looks[-1] if name not in {"at", "relations"}]
