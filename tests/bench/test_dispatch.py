@@ -13,7 +13,7 @@ from foliot.bench.soak import growth, slopes
 from foliot.bench.targets import DISPATCH, RATES, Target, rows, summarise
 
 ALL = SECTIONS | LONG
-PARTS = 3
+PARTS = 4
 
 
 @pytest.mark.timeout(300)
@@ -30,6 +30,8 @@ async def test_each_section_in_small_finds_every_run_and_has_a_number_for_each_o
                     assert (found["missing"], found["lost"]) == (0, 0)
                 if name == "fairness":
                     assert found["nextClaim"] == 100
+                if name == "fleet":
+                    assert 0 < found["connections"] <= 100
                 if name == "held":
                     assert min(tenth["claim"] for tenth in found["repeats"][0]["tenths"]) > 0
                 if name == "soak":

@@ -100,7 +100,8 @@ DISPATCH: Final[Mapping[str, tuple[Target, ...]]] = MappingProxyType(
             Target("few", "claimed and settled by 8 workers", "/s"),
             Target("many", "claimed and settled by 500 workers", "/s"),
             Target("ratio", "500 workers, share of 8", "", 0.8, at_least=True),
-            Target("connections", "connections to PostgreSQL", "", 100),
+            Target("floor", "raw floor, SQL, in the same run, not tuned", "/s"),
+            Target("connections", "connections to PostgreSQL, two APIs and a scheduler", "", 100),
         ),
         "held": (
             Target("quiet", "settled before, at 10,000/s offered", "/s", 9_900, at_least=True),
