@@ -27,6 +27,8 @@ class Peer:
     """The documented settings that were chosen, in words."""
     durability: str
     """What a crash of the server's machine can take, in words."""
+    not_chosen: str = ""
+    """Another documented way to run it that is not measured, and why not, in words."""
     worker: tuple[str, ...] = ("{python}", "{script}", "work")
     workers: int = 2
     """How many of this command run at once; some start processes of their own."""

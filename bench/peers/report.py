@@ -1,12 +1,14 @@
 """The tables: medians, Foliot's ratio to each, the spread, the settings and what to keep in mind."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 from bench.peers.plan import SCHEDULES
 from bench.peers.plot import plot
-from bench.peers.results import Record, errors, schedule_summary, summary
+from bench.peers.results import Record, errors, lacking, schedule_summary, summary
+from bench.peers.verdicts import LATENCIES, verdicts
 
 RATES: Final = (
     ("bulk", "Enqueue bulk/s"),
@@ -15,7 +17,6 @@ RATES: Final = (
     ("sustained", "Sustained/s"),
     ("held", "Sustained/s, held transaction"),
 )
-LATENCIES: Final = ("p50", "p95", "p99")
 COSTS: Final = (
     ("wal", "WAL B/run, drain"),
     ("sustainedWal", "WAL B/run, sustained"),
@@ -28,6 +29,10 @@ COMPARED: Final = (*RATES, ("p95", "Start p95"), ("wal", "WAL/run, drain"))
 RATIO: Final = (
     "Foliot's median by that of the peer: of rates above 1 is faster, of start latency and WAL below 1 is less."
     " In brackets the least and the most that any two repeats would have given; far apart, it says little."
+)
+HELD_TO: Final = (
+    "Medians of the repeats; then each round, in which Foliot and the peer had their turns soon after each other. Start"
+    " latency is held to that of the peers that keep what they accept in PostgreSQL, as Foliot does."
 )
 NONE: Final = "-"
 METHOD: Final = """\
@@ -53,6 +58,11 @@ def publish(folder: Path, found: dict[str, Any]) -> None:
         (folder / f"{peer['name']}.json").write_text(json.dumps(peer, indent=1) + "\n")
 
 
+def render(folder: Path) -> None:
+    """Write page and picture anew from the numbers that stand in the folder; nothing is measured."""
+    publish(folder, json.loads((folder / "peers.json").read_text()))
+
+
 def report(found: dict[str, Any], picture: str) -> str:
     """The whole page as Markdown."""
     peers: list[Record] = found["peers"]
@@ -61,6 +71,7 @@ def report(found: dict[str, Any], picture: str) -> str:
         f"# Foliot beside its peers, at {found['commit']}",
         _head(found),
         f"![Throughput of each peer]({picture})",
+        _held_to(measured),
         "## Throughput and latency\n\nMedians of the repeats.",
         _main_table(measured),
         f"## Foliot / peer\n\n{RATIO}",
@@ -83,6 +94,8 @@ def report(found: dict[str, Any], picture: str) -> str:
 def _head(found: dict[str, Any]) -> str:
     machine, loads = found["machine"], [each["loadBefore"] for peer in found["peers"] for each in peer["repeats"]]
     server = ", ".join(f"{name} {value}" for name, value in machine.get("postgres", {}).items())
+    latency = f" ({found['latencySeconds']:g} s of start latency)" if "latencySeconds" in found else ""
+    short = lacking(found["peers"], found["repeats"])
     made = (
         f"Made by `make bench-peers` on {machine['measuredAt']}: {machine['processors']} processors"
         f" ({machine['processor']}), {machine['memoryGiB']} GiB, {machine['system']}, Python {machine['python']}."
@@ -91,11 +104,21 @@ def _head(found: dict[str, Any]) -> str:
         made,
         f"PostgreSQL (embedded, one server for all): {server}." if server else "",
         "Redis (Debian's): append-only file, flushed every second, no snapshots.",
-        f"Window {found['seconds']:g} s, at most {found['runs']:,} runs in a drain, {found['repeats']} repeats."
+        f"Window {found['seconds']:g} s{latency}, at most {found['runs']:,} runs in a drain,"
+        f" {found['repeats']} repeats."
         + (f" Load average before a repeat: at most {max(loads):.1f}." if loads else ""),
         "" if found["full"] else "**A shortened run: it shows that the bench works, not how fast anything is.**",
+        f"**Not complete: {'; '.join(short)}.**" if short else "",
     ]
     return "\n".join(filter(None, lines))
+
+
+def _held_to(peers: list[Record]) -> str:
+    told = verdicts(peers)
+    if not told:
+        return ""
+    rows = [[each.what, each.found, each.wanted, each.word, each.rounds] for each in told]
+    return f"## What Foliot is held to\n\n{HELD_TO}\n\n" + _table(["", "Foliot", "held to", "", "rounds"], rows)
 
 
 def _foliot(peers: list[Record]) -> Record | None:
@@ -188,6 +211,7 @@ def _settings(peers: list[Record]) -> str:
     return "\n".join(
         f"- **{peer['title']}** ({', '.join(peer['packages'])}; {store[peer['store']]}): {peer['settings']}."
         f" Bulk: {peer['bulkCall']}. Durability: {peer['durability']}."
+        + (f" Not measured: {peer['notChosen']}." if peer.get("notChosen") else "")
         for peer in peers
     )
 
@@ -203,3 +227,7 @@ def _missing(peers: list[Record]) -> str:
         if again:
             lines.append(f"- {peer['title']}: {again:,} runs were started a second time after its workers restarted.")
     return "## Not measured, or not in full\n\n" + "\n".join(lines) if lines else ""
+
+
+if __name__ == "__main__":
+    render(Path(sys.argv[1]))

@@ -56,9 +56,19 @@ def describe(peer: Peer) -> Record:
         "durability": peer.durability,
         "bulkCall": peer.bulk,
         "mostWaiting": peer.most_waiting,
+        "notChosen": peer.not_chosen,
         "notMeasured": None,
         "repeats": [],
     }
+
+
+def lacking(records: list[Record], repeats: int) -> list[str]:
+    """Peers that have not all their repeats, in words."""
+    return [
+        f"{each['title']} has {len(each['repeats'])} of {repeats} repeats"
+        for each in records
+        if len(each["repeats"]) < repeats
+    ]
 
 
 def summary(record: Record, name: str) -> dict[str, float] | None:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from bench.peers import __main__ as entrance
 from bench.peers import measure
 from bench.peers.__main__ import Run
 from bench.peers.adapters import PEERS
@@ -19,9 +20,10 @@ from bench.peers.measure import Repeat
 from bench.peers.peer import SCRIPTS, Home, Peer
 from bench.peers.plan import Plan
 from bench.peers.plot import plot
-from bench.peers.report import publish, report
+from bench.peers.report import publish, render, report
 from bench.peers.results import Results, describe, schedule_summary, spread, summary
 from bench.peers.tallies import Reader, Starts, Tallies, percentiles
+from bench.peers.verdicts import verdicts
 
 SVG = "{http://www.w3.org/2000/svg}"
 BY_NAME = {peer.name: peer for peer in PEERS}
@@ -275,6 +277,62 @@ def test_every_row_names_its_versions_settings_and_durability():
         assert f"**{peer.title}** ({', '.join(peer.packages)}" in text
         assert peer.settings in text
         assert f"Durability: {peer.durability}" in text
+        assert peer.not_chosen in text
+
+
+# Judging
+
+
+def test_foliot_is_held_to_twice_the_fastest_peer_and_to_a_share_of_the_floor():
+    ours = record("foliot", {"sustained": 40.0}, {"sustained": 44.0}, {"sustained": 36.0})
+    floor = record("floor", {"sustained": 50.0}, {"sustained": 50.0}, {"sustained": 60.0})
+    slow, fast = record("pgqueuer", {"sustained": 5.0}), record("bullmq", {"sustained": 20.0}, {"sustained": 18.0})
+    text = report(found(ours, floor, slow, fast), "p.svg")
+    assert row(text, "sustained, times").endswith("(BullMQ) | 2.11 | at least 2 | met | 2.00, 2.44 |")
+    assert row(text, "sustained, share").endswith(
+        "raw floor | 0.80 | at least 0.7 | met, not always | 0.80, 0.88, 0.60 |"
+    )
+    text = report(found(ours, record("graphile", {"sustained": 21.0})), "p.svg")
+    assert row(text, "sustained, times").endswith("(Graphile Worker) | 1.90 | at least 2 | MISSED | 1.90 |")
+    assert "share of the raw floor" not in text
+
+
+def test_start_latency_is_held_to_that_of_each_peer_on_postgresql():
+    ours = record("foliot", {"p50": 1.5, "p95": 3.0, "p99": 5.0}, {"p50": 1.7, "p95": 3.0, "p99": 5.0})
+    peer = record("graphile", {"p50": 1.7, "p95": 3.0, "p99": 9.0}, {"p50": 1.6, "p95": 3.0, "p99": 9.0})
+    on_redis = record("taskiq", {"p50": 0.6, "p95": 0.7, "p99": 1.1})
+    words = {each.what: each.word for each in verdicts([ours, peer, on_redis])}
+    assert words == {
+        "start latency p50 beside Graphile Worker": "met, not always",
+        "start latency p95 beside Graphile Worker": "MISSED",
+        "start latency p99 beside Graphile Worker": "met",
+    }
+
+
+def test_without_foliot_nothing_is_judged():
+    assert "held to" not in report(found(record("celery", {"sustained": 1.0, "p50": 1.0})), "p.svg")
+
+
+def test_an_old_folder_is_written_anew_from_its_numbers(tmp_path):
+    publish(tmp_path, found(record("foliot", {"sustained": 60.0}), record("awa", {"sustained": 10.0})))
+    page = (tmp_path / "peers.md").read_text()
+    (tmp_path / "peers.md").write_text("of a release that judged nothing")
+    render(tmp_path)
+    assert (tmp_path / "peers.md").read_text() == page
+    assert "| 6.00 | at least 2 | met |" in page
+
+
+@pytest.mark.parametrize("repeats", [3, 2])
+def test_only_a_page_on_which_every_peer_has_all_its_repeats_is_a_proof(tmp_path, monkeypatch, repeats):
+    monkeypatch.setattr(entrance, "ROOT", tmp_path)
+    peers = [record(peer.name, *[{"drain": 1.0}] * 3) for peer in PEERS]
+    peers[4]["repeats"] = peers[4]["repeats"][:repeats]
+    entrance._publish(tmp_path / "results", Plan(), "abc", {"machine": found()["machine"], "peers": peers})
+    proof, kept = tmp_path / "docs/proof/peers-abc/peers.md", tmp_path / "results/report/peers.md"
+    assert (proof.exists(), kept.exists()) == ((True, False) if repeats == 3 else (False, True))
+    text = (proof if repeats == 3 else kept).read_text()
+    assert ("awa-pg has 2 of 3 repeats" in text) == (repeats == 2)
+    assert "(15 s of start latency)" in text
 
 
 # Drawing

@@ -12,7 +12,7 @@ import chaos
 from chaos.check.titles import TITLES
 from chaos.oracle import seconds
 from chaos.records import Fault, Outcome, Phase
-from chaos.speed import generate
+from chaos.speed import generate, judge, make
 from chaos.synthetic import clean, planted
 from chaos.synthetic.world import rfc3339
 from chaos.verdict import check
@@ -174,6 +174,15 @@ def test_the_history_that_the_checker_is_timed_on_is_clean_and_has_something_of_
     assert verdict.effects > 30_000
     paths = ("retries", "waited for one of its key", "joins", "cancelled while waiting", "revoked keys refused")
     assert not [path for path in (*paths, "audit entries in their chains") if not verdict.rare[path]]
+
+
+def test_a_made_up_history_is_read_and_judged_as_one_that_a_run_left_and_the_times_are_told(tmp_path):
+    make(3_000, tmp_path)
+    told = judge(tmp_path)
+    took = r"[\d.]+ s \([\d.]+ s of a processor\)"
+    assert re.fullmatch(
+        rf"3,\d+ effects of 1,\d+ runs: checked in {took}, loaded and checked in {took}, 0 violations, [\d.]+ GB", told
+    )
 
 
 def test_less_is_judged_when_the_system_did_not_come_to_rest():

@@ -14,6 +14,10 @@ PEER = Peer(
         " gossip, mingle and heartbeat off"
     ),
     durability="a crash of Redis loses about the last second, a crash of a worker all it had prefetched and begun",
+    not_chosen=(
+        "the prefork pool, its default, which is meant for handlers that keep a processor busy and hands every message"
+        " on to a child process; a handler that does nothing gains nothing by that. Nor gevent and eventlet"
+    ),
     worker=(
         *("{python}", "-m", "celery", "-A", "with_celery", "worker", "--hostname", "bench{number}@%h"),
         *("--pool", "threads", "--concurrency", "10", "--loglevel", "warning"),

@@ -14,4 +14,8 @@ PEER = Peer(
         " finished jobs deleted"
     ),
     durability="loses nothing; a crash runs again what was done but not yet acknowledged in a batch",
+    not_chosen=(
+        "its defaults, without local queue and batches: a statement for every job that is taken or done. What was"
+        " chosen is what its own page on performance measures with"
+    ),
 )

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
 
 from foliot.bench.bed import APP, Bed, free_port
@@ -33,29 +33,57 @@ async def _once(trial: Trial) -> Found:
 
 async def _compare(trial: Trial) -> Found:
     many = FEWER if trial.small else MANY
-    few_rate, _, _ = await _fleet(trial, FEW)
-    many_rate, connections, busy = await _fleet(trial, many)
-    trial.say(f"fleet: {few_rate:,.0f}/s by {FEW} workers, {many_rate:,.0f}/s by {many}")
+    floor = await floor_beside(trial.bed, min(trial.seconds, 8))
+    few_rate, _ = await _fleet(trial, FEW)
+    many_rate, busy = await _fleet(trial, many)
+    connections = await _count_connections(trial, many)
+    trial.say(f"fleet: {few_rate:,.0f}/s by {FEW} workers, {many_rate:,.0f}/s by {many}, {connections} connections")
     found = {"few": round(few_rate), "many": round(many_rate), "ratio": round(many_rate / few_rate, 2)}
-    return found | {"connections": connections, "busy": busy}
+    return found | {"floor": round(floor), "connections": connections, "busy": busy}
 
 
-async def _fleet(trial: Trial, workers: int) -> tuple[float, int, dict[str, float]]:
+async def _fleet(trial: Trial, workers: int) -> tuple[float, dict[str, float]]:
     bed = trial.bed
     await bed.wipe()
-    arguments = (APP, "--workers", str(workers))
-    async with api_process(bed) as (api, access), bed.process(*arguments, module="foliot.cli.fleet", **access) as fleet:
+    async with api_process(bed) as (api, access), _workers(bed, workers, access) as fleet:
         await bed.until_workers(workers)
         watch = await bed.watch(api=api, fleet=fleet)
-        rate, connections = await _sustain(trial)
-        return rate, connections, watch.busy()
+        rate, _ = await _sustain(trial)
+        return rate, watch.busy()
+
+
+async def _count_connections(trial: Trial, workers: int) -> int:
+    """Of a whole installation: two APIs with half of the workers each, and a scheduler, all at work."""
+    bed = trial.bed
+    await bed.wipe()
+    async with (
+        bed.process("scheduler"),
+        api_process(bed) as (_, first),
+        api_process(bed) as (_, second),
+        _workers(bed, workers // 2, first),
+        _workers(bed, workers - workers // 2, second),
+    ):
+        await bed.until_workers(workers)
+        await _until_scheduled(bed)
+        _, connections = await _sustain(trial)
+        return connections
+
+
+def _workers(bed: Bed, count: int, access: dict[str, str]) -> AbstractAsyncContextManager[int]:
+    return bed.process(APP, "--workers", str(count), module="foliot.cli.fleet", **access)
+
+
+async def _until_scheduled(bed: Bed) -> None:
+    async with asyncio.timeout(60):
+        while not await bed.value("SELECT EXISTS (SELECT FROM scheduler)"):  # noqa: ASYNC110 - no event to await
+            await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
 async def api_process(bed: Bed) -> AsyncIterator[tuple[int, dict[str, str]]]:
     """Its pid, and what a worker must know of it."""
     port = free_port()
-    key = await Tenants(bed.database).issue_key(tenant_name(0), "bench", ["*"])
+    key = await Tenants(bed.database).issue_key(tenant_name(0), f"bench-{port}", ["*"])
     access = {"FOLIOT_URL": f"http://127.0.0.1:{port}", "FOLIOT_KEY": key}
     async with bed.process("api", FOLIOT_HOST="127.0.0.1", FOLIOT_PORT=str(port)) as pid:
         await until_open(port)
@@ -95,13 +123,15 @@ GATEWAY: Final = Section(
     "One worker that has only a URL and a key, one API, and a producer, for {seconds} s; every run ends in history. The"
     " raw floor beside it is not tuned: it says what the machine was like.",
     _once,
-    full=20,
+    full=60,
 )
 FLEET: Final = Section(
     "fleet",
     "Five hundred workers",
     f"{FEW} and then {MANY} registered workers, identities of one process, all through the gateway of one API, each"
-    " time for {seconds} s beside a producer.",
+    f" time for {{seconds}} s beside a producer. Then {MANY} once more, half of them through a second API, and a"
+    " scheduler beside them: connections are those of all that, with the producer's and our own. The raw floor, for"
+    " a few seconds, is not tuned.",
     _compare,
     full=20,
 )

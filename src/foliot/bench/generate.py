@@ -20,7 +20,7 @@ from foliot.store.statements import SQL
 from foliot.store.tenants import find_tenant
 from foliot.wire.jobs import JobBody, draft_of
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Rises when other rows are written for the same load: a template on disk is of one version."""
 HANDS: Final = 2
 CHUNK: Final = 32

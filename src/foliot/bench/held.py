@@ -1,14 +1,16 @@
 """A steady load while somebody holds a transaction open, so that vacuum may remove nothing."""
 
 import asyncio
+import math
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from foliot.bench.bed import APP, Bed, free_port
+from foliot.bench.measure import floor_beside
 from foliot.bench.probe import RUNS, Probe
 from foliot.bench.sample import rate, sample
 from foliot.bench.sections import Section, Trial
@@ -19,22 +21,39 @@ from foliot.store.database import connect
 OFFERED: Final = 10_000
 """Runs a second."""
 TENTHS: Final = 10
+SLOW: Final = 0.8
+"""A second in which less than this share of the pace before was settled is a slow one."""
 
 
 class Part(NamedTuple):
-    """A part of the time: runs settled a second in all of it and in its worst second, and what a claim took, in ms."""
+    """A part of the time: runs settled a second in all of it and in each of its seconds, and what claims took, in s."""
 
     rate: float
-    worst: float
-    claim: float
+    seconds: Sequence[float]
+    claims: Sequence[float]
+
+    @property
+    def worst(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def claim(self) -> float:
+        """The median, in milliseconds."""
+        return statistics.median(self.claims) * 1_000
+
+    @property
+    def claim95(self) -> float:
+        """The 95th percentile, in milliseconds: of so few the next one up."""
+        return sorted(self.claims)[math.ceil(0.95 * len(self.claims)) - 1] * 1_000
 
     def shown(self) -> dict[str, float]:
-        return {"rate": round(self.rate), "worst": round(self.worst), "claim": round(self.claim, 2)}
+        told = {"rate": round(self.rate), "worst": round(self.worst)}
+        return told | {"claim": round(self.claim, 2), "claim95": round(self.claim95, 2)}
 
 
 async def _once(trial: Trial) -> Found:
     bed, port = trial.bed, free_port()
-    await bed.wipe()
+    floor = await floor_beside(bed, min(trial.seconds, 8))
     lead = max(0.5, min(20.0, trial.seconds / 4))
     probe = await Probe.made(bed.dsn, bed.database)
     async with (
@@ -63,7 +82,7 @@ async def _once(trial: Trial) -> Found:
         await bed.until_empty()
     if (settled := await bed.settled()) != made:
         raise AssertionError(f"{made:,} runs were handed in and {settled:,} stand in history")
-    return {**found_in(quiet, tenths), "busy": busy}
+    return {**found_in(quiet, tenths), "floor": round(floor), "busy": busy}
 
 
 async def _until_settling(port: int) -> None:
@@ -92,23 +111,28 @@ async def _part(port: int, probe: Probe, seconds: float) -> Part:
         claims.append(await probe.time())
         await asyncio.sleep(max(0.01, min(1.0 - RECENT, end - time.monotonic())))
         samples.append(await sample(port))
-    worst = min(rate(*pair) for pair in pairwise(samples))
-    return Part(rate(samples[0], samples[-1]), worst, statistics.median(claims) * 1_000)
+    return Part(rate(samples[0], samples[-1]), [rate(*pair) for pair in pairwise(samples)], claims)
 
 
 def found_in(quiet: Part, tenths: list[Part]) -> Found:
-    """Numbers by name: what became of the pace, and whether claims grew slower from the first tenth to the last."""
+    """Numbers by name: what became of the pace, and whether claims grew slower than before or from tenth to tenth."""
     held, before = statistics.fmean(part.rate for part in tenths), max(quiet.rate, 1.0)
+    seconds = [each for part in tenths for each in part.seconds]
+    slow = sum(each < SLOW * before for each in seconds)
     return {
         "quiet": round(quiet.rate),
         "rate": round(held),
         "loss": round(max(0.0, 100 * (1 - held / before)), 1),
         "lossAtEnd": round(max(0.0, 100 * (1 - tenths[-1].rate / before)), 1),
         "worst": round(min(part.worst for part in tenths)),
+        "slowSeconds": round(100 * slow / len(seconds), 1),
         "claimQuiet": round(quiet.claim, 2),
+        "claimQuiet95": round(quiet.claim95, 2),
         "claimFirst": round(tenths[0].claim, 2),
         "claimLast": round(tenths[-1].claim, 2),
+        "claimLast95": round(tenths[-1].claim95, 2),
         "claimGrowth": round(tenths[-1].claim / tenths[0].claim, 2),
+        "claimByQuiet": round(tenths[-1].claim / quiet.claim, 2),
         "tenths": [part.shown() for part in tenths],
     }
 
@@ -120,7 +144,8 @@ SECTION: Final = Section(
     " holds its snapshot. Measured once, not three times. Claim times are medians over a tenth of that time: once a"
     f" second a claim of {RUNS} runs is made beside those of the worker, from where it would begin, its statement is"
     " timed, and the whole taken back. A scheduler runs beside them: once a minute it looks for what workers may have"
-    " gone past, and whatever else it looks for is there too.",
+    " gone past, and whatever else it looks for is there too. The raw floor, as fast as it can and not tuned, came"
+    " first: it says what the machine was like.",
     _once,
     full=600,
     repeats=1,

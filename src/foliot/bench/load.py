@@ -25,6 +25,8 @@ ODD: Final = 997
 """Instants end in 1 to 997 microseconds: all in one notation, and none of them on a tick."""
 SCATTER: Final = 7_919
 """A prime: multiplied by it, numbers that follow each other end up far apart."""
+MORE: Final = 1.01
+"""Of the rate, on average: crons and intervals come in lumps, and fewer than the rate would be less than promised."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SECOND: Final = 1_000_000
 
@@ -65,9 +67,9 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def timer_rate(self) -> int:
-        """Timers a second: what crons and intervals leave of the rate."""
+        """Timers a second: what crons and intervals leave of the rate, and so many more that no window has less."""
         recurring = self.crons / HOUR + self.intervals * math.log((SHORTEST + PERIODS) / SHORTEST) / PERIODS
-        return max(1, round(self.rate - recurring))
+        return max(1, round(MORE * self.rate - recurring))
 
     def cron(self, schedule: int) -> str:
         minute, second = divmod(schedule * HOUR // self.shared, 60)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from foliot.bench.targets import DISPATCH, RATES, TARGETS, Row, rows, what_bounds
+from foliot.bench.targets import DISPATCH, RATES, Row, rows, schedule_targets, what_bounds
 
 BESIDE_FLOOR: Final = ("enqueue", "drain", "sustained")
 NOISY: Final = 1.25
@@ -119,8 +119,8 @@ def _course(last: dict[str, Any]) -> list[str]:
     """How the last repeat went on, where that matters."""
     if tenths := last.get("tenths"):
         told = (
-            ["tenth of the time", "settled/s", "in its worst second", "claim ms"],
-            *([n, t["rate"], t["worst"], t["claim"]] for n, t in enumerate(tenths, 1)),
+            ["tenth of the time", "settled/s", "in its worst second", "claim ms", "its p95"],
+            *([n, t["rate"], t["worst"], t["claim"], t["claim95"]] for n, t in enumerate(tenths, 1)),
         )
     elif looks := last.get("looks"):
         names = [name for name in looks[-1] if name not in {"at", "relations"}]
@@ -176,20 +176,15 @@ def _slowest(results: dict[str, Any]) -> list[str]:
 
 
 def schedules_rows(found: dict[str, Any]) -> list[Row]:
-    repeats = found["repeats"]
-    due = found["due"] / found["seconds"]
-    every = ", ".join(f"{each['rate']:,}" for each in repeats)
-    head = ("scheduled runs settled", f"{found['rate']:,.0f}/s", f"{due:,.0f}/s due", "", every)
-    return [head, *rows(found, TARGETS)]
+    return list(rows(found, schedule_targets(found["perSecond"])))
 
 
 def _schedules(found: dict[str, Any]) -> list[str]:
-    titles = ("", "median", "at most", "", "repeats")
-    table = [titles, ("---", "---:", "---:", "---", "---"), *schedules_rows(found)]
     about = (
         f"About {found['perSecond']:,} of them fall due each second, for {found['seconds']:g} s (crons, intervals and"
         f" timers); then {found['burst']:,} at one instant, while crons and intervals go on; then crons"
-        " and intervals alone, and beside late instants that are made up for; then no scheduler at all."
+        " and intervals alone, and beside late instants that are made up for, at the usual pace and for as long, the"
+        " rest of them taken back; then no scheduler at all."
         f" One scheduler, one worker, medians of {len(found['repeats'])}. Lateness is from the instant to the handler."
     )
     record = (
@@ -197,8 +192,7 @@ def _schedules(found: dict[str, Any]) -> list[str]:
         f" skipped, {found['missed']:,.0f} missed. Writing the jobs took {found['writtenIn']:,.0f} s."
     )
     busy = ", ".join(f"{name} {share:g}" for name, share in found["busy"].items())
-    lines = [f"## With {found['jobs']:,} jobs in place", "", about, ""]
-    lines += [*(f"| {' | '.join(cells)} |" for cells in table), ""]
+    lines = [f"## With {found['jobs']:,} jobs in place", "", about, "", *_table(schedules_rows(found))]
     if found["boundBy"]:
         lines += [f"What bounds it: {found['boundBy']}.", ""]
     return [*lines, f"- Processors kept busy: {busy}.", record]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,9 +10,10 @@ from foliot.bench.bed import APP, Bed, free_port
 from foliot.bench.generate import BURST_KEY, QUIET, QUIET_KEY
 from foliot.bench.latency import RATE
 from foliot.bench.load import Load
+from foliot.bench.rest import let_disk_rest
 from foliot.bench.sample import reading
-from foliot.bench.sections import REPEATS
-from foliot.bench.targets import Found, summarise
+from foliot.bench.sections import FULL, REPEATS
+from foliot.bench.targets import Found, schedule_targets, summarise
 from foliot.bench.template import Bar, Template, template
 from foliot.bench.watch import Watch, peak_memory
 
@@ -20,8 +21,9 @@ LEAD: Final = 20.0
 """Seconds of the steady load before the window, at most as long as that: caches fill, and what the preparation
 has just written to disk goes into the log whole once more, as after any checkpoint."""
 TAIL: Final = 2.0
+MINUTE: Final = 60
 BURST_STEP: Final = 20
-"""Seconds between two instants of the burst's schedule."""
+"""Seconds between two instants of the burst's schedule; a run of full length wakes it at a minute's first one."""
 PATIENCE: Final = 600.0
 AD_HOC: Final = 3.0
 FRESH: Final = 20.0
@@ -98,12 +100,14 @@ async def measure_schedules(load: Load, place: Path, seconds: float, say: Say, b
     """Medians of three, each with `seconds` of the steady load."""
     async with template(load, place, say, bar) as made:
         repeats = []
+        await let_disk_rest(made.bed.dsn, seconds, lambda text: say(f"schedules: {text}"))
         for number in range(1, REPEATS + 1):
             say(f"schedules: repeat {number} of {REPEATS}, with {load.jobs:,} jobs in place")
             repeats.append(await Repeat(made, seconds, say).run())
         version = await made.bed.value("SHOW server_version")
         head = {"jobs": load.jobs, "perSecond": load.rate, "burst": load.burst, "seconds": seconds}
-        told = {**head, "writtenIn": made.made.seconds, **summarise(repeats), "repeats": repeats}
+        summary = summarise(repeats, schedule_targets(load.rate))
+        told = {**head, "writtenIn": made.made.seconds, **summary, "repeats": repeats}
         return {"postgres": version, "schedules": told}
 
 
@@ -155,7 +159,8 @@ class Repeat:
         self._check(due, row, missed)
         late = [round(each * 1_000, 1) for each in row["late"] or [0.0] * 4]
         self._found |= dict(zip(("p50", "p95", "p99", "max"), late, strict=True))
-        self._found |= {"due": due, "rate": round(settled_in / self._seconds), "skipped": row["skipped"]}
+        self._found |= {"due": due, "dueRate": round(due / self._seconds), "skipped": row["skipped"]}
+        self._found["rate"] = round(settled_in / self._seconds)
         self._found |= {"unsettled": row["unsettled"], "unsettledShare": round(100 * row["unsettled"] / max(due, 1), 2)}
         self._say(f"schedules: {self._found['rate']:,} runs/s, late by p95 {late[1]:g} ms, p99 {late[2]:g} ms")
 
@@ -167,10 +172,7 @@ class Repeat:
         self._found["missed"] = due - recorded
 
     async def _burst(self) -> None:
-        now = await self._clock()
-        wait = BURST_STEP - (now.timestamp() + 4) % BURST_STEP + 4
-        at = (now + timedelta(seconds=wait)).replace(microsecond=0)
-        at -= timedelta(seconds=at.second % BURST_STEP)
+        at = next_boundary(await self._clock(), MINUTE if self._seconds >= FULL else BURST_STEP)
         keys = [BURST_KEY, QUIET_KEY]
         await self._bed.value(_WAKE, keys, at)
         while await self._bed.value(_AWAKE, keys):
@@ -238,6 +240,12 @@ class Repeat:
         async with asyncio.timeout(PATIENCE):
             while not await self._bed.value(condition, *arguments):  # noqa: ASYNC110 - no event to await
                 await asyncio.sleep(pause)
+
+
+def next_boundary(now: datetime, step: int) -> datetime:
+    """The next instant on a boundary of `step` seconds that leaves time to set it: four seconds and more."""
+    reached = int(now.timestamp()) + 4
+    return datetime.fromtimestamp(reached - reached % step + step, UTC)
 
 
 def _milliseconds(instant: datetime, since: datetime) -> float:
