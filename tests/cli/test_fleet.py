@@ -1,5 +1,6 @@
 """`foliot worker …` and `foliot queue …`"""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from cli.conftest import Shell
 from foliot.cli import serve_worker
 from foliot.domain.ids import encode
+from foliot.store import fleet
+from foliot.store.specs import ensure_lanes
 from world import World
 
 
@@ -22,6 +25,36 @@ async def test_workers_are_listed_and_drained(shell: Shell, world: World):
     assert "draining" in await shell("worker", "drain", name)
     assert "no such workers" in await shell("worker", "list", "--state", "live")
     assert "there is no such worker" in await shell("worker", "drain", "wrk_0000000000009", code=1)
+
+
+async def test_labels_are_listed_where_there_are_some(shell: Shell, world: World):
+    hand = await world.worker()
+    assert "LABELS" not in await shell("worker", "list")
+    lanes = await ensure_lanes(hand.line, ["default"], ["fn:noop"], ("eu", "gpu"))
+    await fleet.register(hand.line, 9, "rich", [*lanes])
+    said = await shell("worker", "list", COLUMNS="120")
+    assert "LABELS" in said
+    assert "eu, gpu" in said
+    assert [each["labels"] for each in await shell.json("worker", "list")] == [["eu", "gpu"], []]
+
+
+async def test_a_worker_is_told_what_it_carries(lost: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    served: list[Any] = []
+    monkeypatch.setattr(serve_worker, "run_process", lambda _, settings, main, **__: served.append(main.args))
+    (folder / "labelled.py").write_text("from foliot import Worker\nworker = Worker(labels=['code'])\n")
+
+    async def carried(*words: str, **environment: str) -> tuple[str, ...]:
+        await lost("worker", "labelled:worker", *words, **environment)
+        settings, app, *_ = served[-1]
+        sys.modules.pop("labelled")
+        assert settings.labels in {(), app.labels}
+        return app.labels  # type: ignore[no-any-return]
+
+    assert await carried() == ("code",)
+    assert await carried(FOLIOT_LABELS="here, there") == ("here", "there")
+    assert await carried("--label", "gpu", "--label", "eu", FOLIOT_LABELS="here") == ("eu", "gpu")
+    assert "'GPU' is not a label of a worker" in await lost("worker", "--label", "GPU", code=2)
+    assert "'a b' is not a label of a worker" in await lost("worker", code=1, FOLIOT_LABELS="a b")
 
 
 async def test_queues_are_listed_paused_and_resumed(shell: Shell, world: World):

@@ -32,6 +32,19 @@ async def test_a_job_is_created_with_all_that_can_be_said(shell: Shell):
     assert "needs --concurrency" in await shell("job", "edit", job["jobId"], "--concurrency-key", "payload.x", code=2)
 
 
+async def test_labels_are_required_and_no_longer(shell: Shell):
+    made = await shell.json("job", "create", "render", "noop", "--requires", "gpu", "--requires", "eu")
+    assert made["requires"] == ["eu", "gpu"]
+    edited = await shell.json("job", "edit", made["jobId"], "--requires", "eu")
+    assert (edited["requires"], edited["labels"]) == (["eu"], {})
+    assert (await shell.json("job", "edit", made["jobId"], "--priority", "low"))["requires"] == ["eu"]
+    assert "requires" not in await shell.json("job", "edit", made["jobId"], "--requires", "")
+    run = (await shell.json("run", "submit", "noop", "--requires", "gpu"))["runId"]
+    assert (await shell.json("run", "get", run))["requires"] == ["gpu"]
+    assert "--label gpu" in await shell("run", "explain", run)
+    assert "'G P U' is not a label of a worker" in await shell("run", "submit", "noop", "--requires", "G P U", code=1)
+
+
 async def test_creating_says_what_was_made_and_what_comes_next(shell: Shell):
     said = await shell("job", "create", "later", "noop", "--at", "2030-01-31T10:00:00+01:00")
     assert "(one_time), next run 2030-01-31 09:00:00 UTC" in said

@@ -109,3 +109,15 @@ def test_a_rank_is_published_once_and_now_and_then_again():
     assert marks.to_publish(0.4) == {}
     assert marks.to_publish(TELL_AGAIN) == {1: 9}, "it may have been lost on its way, or with the server"
     assert marks.to_publish(TELL_AGAIN + 0.1) == {}
+
+
+def test_a_lane_that_comes_later_is_scanned_from_its_beginning_whatever_the_others_have_seen():
+    marks = Marks([1])
+    for tick in range(40):
+        marks.next_scan(tick / 10, [1])
+        marks.saw(1, [10**12 + tick], tick / 10)
+    before = marks.next_scan(4.0, [1])
+    marks.add([1, 2])
+    assert marks.next_scan(4.05, [1, 2]) == [marks.next_scan(4.06, [1])[0], 0]
+    assert marks.next_scan(5.0, [2, 1])[0] == 0
+    assert before[0] > 0

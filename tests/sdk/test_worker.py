@@ -36,6 +36,17 @@ def test_a_function_is_registered_under_its_name_and_left_as_it_is():
     assert not worker.tasks["refresh"].is_scheduled
 
 
+def test_a_worker_carries_labels_and_a_function_may_require_them():
+    worker = Worker(labels=["gpu", "eu", "gpu"])
+    assert worker.labels == ("eu", "gpu")
+    worker.task(refresh, cron="* * * * *", requires=["gpu"])
+    assert worker.tasks["refresh"].fields["requires"] == ["gpu"]
+    with pytest.raises(InvalidField, match="not a label"):
+        worker.task(refresh, name="other", cron="* * * * *", requires=["no label"])
+    with pytest.raises(InvalidField, match="not a label"):
+        Worker(labels=["no label"])
+
+
 def test_two_functions_cannot_share_a_name():
     worker = Worker()
     worker.task(refresh)

@@ -20,7 +20,7 @@ from foliot.domain.spec import FunctionHandler, Spec
 from foliot.services.tenants import Tenants
 from foliot.store import fleet
 from foliot.store.fleet import About, Load
-from foliot.store.specs import SpecBook
+from foliot.store.specs import SpecBook, ensure_lanes
 from foliot.wire.explain import GateView, JobExplanation, RunExplanation
 from services.test_admission import limited
 from services.test_complete import entrusted
@@ -245,6 +245,43 @@ async def test_a_paused_queue_and_missing_workers_hold_what_is_ready(world: Worl
     found = held(await why(world, run))
     assert found.gate == "queueWorkers"
     assert found.since is not None
+
+
+async def test_labels_that_no_worker_carries_are_named_with_what_to_do(world: World):
+    asking = Spec(handler=FunctionHandler("noop"), requires=("eu", "gpu"))
+    (run,) = await world.submit(1, asking)
+    job = await world.job_id(requires=["gpu", "eu"], every="PT1H", scheduleAt=world.half_way(HOUR))
+    await scheduler(world)
+    found = held(await why(world, run))
+    assert found.gate == "queueWorkers"
+    assert "`foliot worker --queue default --label eu --label gpu`" in found.hint
+    await staff(world, "other")
+    found = held(await why(world, run))
+    assert "none of them with handler 'fn:noop'" in found.sentence
+    assert "It must carry all of eu, gpu: `foliot worker" in found.hint
+    worker = await staff(world)
+    for found in (held(await why(world, run)), held(await why_not(world, job))):
+        assert (found.gate, found.numbers) == ("handlerWorkers", {"workers": 0, "onQueue": 2})
+        assert "1 live worker with handler 'fn:noop' on queue 'default', none of them carries all of eu, gpu" in (
+            found.sentence
+        )
+        assert "`foliot worker --queue default --label eu --label gpu`" in found.hint
+    blocked = await world.insights.run(world.tenant, run)
+    offers = "none that lives offers 'fn:noop' on queue 'default' and carries eu, gpu"
+    assert (blocked.state, blocked.waiting_for, blocked.requires) == ("blocked", f"a worker: {offers}", ["eu", "gpu"])
+    (queue,) = (await world.fleet.queues(limit=10, cursor=None)).items
+    assert queue.unserved == ["fn:noop with eu, gpu"]
+    lanes = await ensure_lanes(worker.line, ["default"], ["fn:noop"], ("eu", "gpu", "old"))
+    await fleet.register(worker.line, 9, "rich", [*lanes])
+    await fleet.widen(worker.line, 9)
+    assert (await why(world, run)).blocking is None
+    assert (await why_not(world, job)).blocking is None
+    assert (
+        "1 live worker with handler 'fn:noop', carrying eu, gpu."
+        in gate(await why(world, run), "handlerWorkers").sentence
+    )
+    assert (await world.fleet.workers(state="live", limit=1, cursor=None)).items[0].labels == ["eu", "gpu", "old"]
+    assert (await world.fleet.queues(limit=10, cursor=None)).items[0].unserved == []
 
 
 async def test_places_and_turn_hold_what_workers_have_no_room_for(world: World):

@@ -74,7 +74,7 @@ async def test_who_waits_is_told_at_once_that_a_heartbeat_would_learn_something(
     workers = [await remote() for _ in range(2)]
     world.gateway.hear()  # as when the process begins to listen
     async with asyncio.timeout(PATIENCE):
-        while world.gateway._news._paused is None:  # noqa: ASYNC110 - nobody tells
+        while world.gateway._news._seen is None:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.001)
     polls = [asyncio.ensure_future(each.claim(wait=20.0)) for each in workers]
     await waiting(world, 2)

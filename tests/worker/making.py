@@ -157,7 +157,9 @@ class MemoryCarrier:
         self._reach()
         return next((each.state for each in reversed(self.reports) if each.run == run.id and each.state), None)
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
+    async def register(
+        self, queues: Sequence[str], groups: Sequence[str], labels: Sequence[str] = ()
+    ) -> dict[int, str]:
         self._reach()
         return {1: "default"}
 

@@ -125,3 +125,14 @@ def test_the_only_lane_with_work_is_asked_for_all_there_is_room_for():
     for count in (100, 30, 80, 99):
         lanes.waiting[4] += count
         assert lanes.claim(100) == {4: count}
+
+
+def test_a_lane_that_comes_later_gets_its_share_from_then_on_and_no_credit():
+    lanes = Lanes({1: "a"}, {"a": 1}, lane_1=ENDLESS, lane_2=ENDLESS)
+    for _ in range(10):
+        lanes.claim(100)
+    lanes.shares.add({1: "a", 2: "a"})
+    assert lanes.shares.lanes == [1, 2]
+    for _ in range(10):
+        lanes.claim(100)
+    assert lanes.taken == {1: 1_500, 2: 500}

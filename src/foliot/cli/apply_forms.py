@@ -43,6 +43,7 @@ def job_form(fields: Mapping[str, Any]) -> Form:
         "dependsOn": {need.job: need.when.name.lower() for need in draft.depends_on},
         "priority": spec.priority.name.lower(),
         "queue": spec.queue,
+        "requires": spec.labels,
         "labels": {name: value for name, value in draft.labels.items() if name != OWNER},
         "maxRetries": spec.max_retries,
         "backoff": backoff_body(spec.backoff),

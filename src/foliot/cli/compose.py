@@ -18,6 +18,7 @@ from foliot.cli.shell import Stopped
 from foliot.domain.bucket import RateLimit, rate_limit
 from foliot.domain.egress import USUAL, Egress
 from foliot.domain.errors import FoliotError
+from foliot.domain.labels import labels_of
 from foliot.kit.chance import fair
 from foliot.kit.master import Master, parse_master
 from foliot.kit.objects import ObjectsError, open_objects
@@ -56,6 +57,11 @@ def dsn_of(settings: Settings) -> str:
 def egress_of(settings: Settings) -> Egress:
     """What HTTP handlers may call: FOLIOT_HTTP_ALLOW less FOLIOT_HTTP_DENY."""
     return Egress.parse(settings.http_allow or USUAL, settings.http_deny)
+
+
+def carried_by(settings: Settings) -> tuple[str, ...]:
+    """The labels that a worker carries: FOLIOT_LABELS."""
+    return labels_of(settings.labels, "FOLIOT_LABELS")
 
 
 def rate_of(settings: Settings) -> RateLimit | None:

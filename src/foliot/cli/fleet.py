@@ -52,7 +52,9 @@ async def _fleet(app: Worker, workers: int, stop: asyncio.Event) -> None:
             if len(registered) == workers:
                 log.warning("ready", workers=workers)
 
-        options = WorkerOptions(queues=app.queues, groups=tuple(by_group), concurrency=app.concurrency)
+        options = WorkerOptions(
+            queues=app.queues, groups=tuple(by_group), labels=app.labels, concurrency=app.concurrency
+        )
         async with open_gateway_session() as session, asyncio.TaskGroup() as group:
             for number in range(workers):
                 carrier = HttpCarrier(session, access, new_worker_id(), f"fleet {os.getpid()}:{number}")

@@ -102,6 +102,12 @@ def definition(command: Any) -> Any:
         ),
         click.option("--priority", help="critical, high, normal, low or bulk."),
         click.option("--queue", type=QUEUE, help="Queue whose workers run it."),
+        click.option(
+            "--requires",
+            multiple=True,
+            metavar="LABEL",
+            help="Only workers that carry this label run it (may be given several times; '' for any worker).",
+        ),
         click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be given several times."),
         click.option("--max-retries", type=int, help="How often to try again after a failure."),
         click.option(
@@ -143,6 +149,8 @@ def given(values: dict[str, Any]) -> dict[str, Any]:
     for label in labels:
         if "=" not in label:
             raise click.BadParameter(f"{label!r} is not NAME=VALUE", param_hint="--label")
+    if required := values.pop("requires", ()):
+        values["requires"] = [label for label in required if label]
     payload = payload_option(values.pop("payload", None))
     if (retry := values.pop("retry", None)) is not None:
         values["retry"] = json_option("--retry", retry, '[{"on": ["http:404"], "never": true}]')

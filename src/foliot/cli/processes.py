@@ -27,6 +27,16 @@ def _weights(context: click.Context, parameter: click.Parameter, values: tuple[s
     return queues
 
 
+def _labels(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001 - click's signature
+    from foliot.domain.errors import InvalidField
+    from foliot.domain.labels import labels_of
+
+    try:
+        return labels_of(values, "--label")
+    except InvalidField as error:
+        raise click.BadParameter(f"{error.message}: {error.hint}") from None
+
+
 @click.command()
 @click.pass_obj
 def api(settings: Settings) -> None:
@@ -97,6 +107,14 @@ def with_commands(settings: Settings, commands: Path | None, *, same_user: bool)
     callback=_weights,
     help="Serve this queue; with a weight, for that share while all have work (may be given several times).",
 )
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="LABEL",
+    callback=_labels,
+    help="Take runs as well that require this label (may be given several times). Instead of FOLIOT_LABELS.",
+)
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Handlers at once in each process.")
 @click.option(
     "--processes",
@@ -112,6 +130,7 @@ def worker(
     settings: Settings,
     app: str | None,
     queues: dict[str, int],
+    labels: tuple[str, ...],
     concurrency: int | None,
     processes: str | None,
     url: str | None,
@@ -132,6 +151,7 @@ def worker(
     served.queues = queues or served.queues
     served.concurrency = concurrency or served.concurrency
     served.processes = processes or served.processes
+    settings = settings._replace(labels=labels or settings.labels)
     serve_worker(served, with_commands(settings, commands, same_user=commands_same_user), app, Reach(url, gateway))
 
 

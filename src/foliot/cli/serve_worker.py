@@ -14,7 +14,7 @@ import structlog
 
 from foliot import __version__
 from foliot.cli.commands import By, open_commands, own_secrets
-from foliot.cli.compose import CannotStart, egress_of
+from foliot.cli.compose import CannotStart, carried_by, egress_of
 from foliot.cli.reaching import Reach, Reached, open_carrier
 from foliot.cli.shell import Drained, run_process
 from foliot.cli.supervise import ONE_OF_MANY, cores, supervise
@@ -50,6 +50,7 @@ def serve_worker(
 ) -> None:
     """Serve until told to stop, in this process or in several; `name` is what people know the application by."""
     settings = settings or Settings.read(os.environ)
+    app.labels = carried_by(settings) or app.labels
     bounds = Bounds.parse(str(app.processes), cores())
     if os.environ.pop(ONE_OF_MANY, None) is None and bounds.most > 1:
         run_process("workers", settings, partial(supervise, settings, bounds, reach))
@@ -101,8 +102,9 @@ async def _work(
             def suspicious(stored: StoredSpec) -> Executor | None:
                 return suspects.get(stored.spec.handler.group)
 
-            options = WorkerOptions(queues=app.queues, groups=groups, concurrency=app.concurrency)
-            ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency)
+            options = WorkerOptions(queues=app.queues, groups=groups, labels=app.labels, concurrency=app.concurrency)
+            carried = {"labels": ", ".join(app.labels)} if app.labels else {}
+            ready = partial(log.info, "ready", handlers=", ".join(groups), concurrency=app.concurrency, **carried)
             log.info("HTTP handlers may call", targets=str(egress))
             hidden = Redaction(own_secrets(settings))
             process = WorkerProcess(

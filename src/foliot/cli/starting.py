@@ -42,6 +42,12 @@ def waiting(command: Any) -> Any:
 @click.option("--at", "run_at", metavar="INSTANT", help="Not before this instant, for example 2026-12-24T18:00:00Z.")
 @click.option("--priority", help="critical, high, normal, low or bulk.")
 @click.option("--queue", type=QUEUE, help="Queue whose workers run it.")
+@click.option(
+    "--requires",
+    multiple=True,
+    metavar="LABEL",
+    help="Only workers that carry this label run it (may be given several times).",
+)
 @click.option("--max-retries", type=int, help="How often to try again after a failure.")
 @click.option("--idempotency-key", metavar="KEY", help="The same key submits once, whoever repeats it.")
 @waiting

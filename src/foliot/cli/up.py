@@ -15,7 +15,7 @@ import click
 import structlog
 
 from foliot.cli.child import FOLIOT, Child
-from foliot.cli.compose import API_SOCKET, CannotStart, bind, egress_of, say_trouble, url_of
+from foliot.cli.compose import API_SOCKET, CannotStart, bind, carried_by, egress_of, say_trouble, url_of
 from foliot.cli.greeting import greet
 from foliot.cli.home import held, introduce
 from foliot.cli.processes import check_processes, commands_options, load_app, with_commands
@@ -59,6 +59,7 @@ def up(
         load_app(app)  # a typo is told now, not by a child that restarts for ever
     settings = settings._replace(http_allow=settings.http_allow or DEVELOPING)
     egress_of(settings)  # as above
+    carried_by(settings)
     worker = ["worker", *([app] if app else []), *(["--processes", processes] if processes else [])]
     told = with_commands(settings, commands, same_user=commands_same_user)
     run_process("up", told, lambda stop: _up(told, worker, stop))

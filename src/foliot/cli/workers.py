@@ -18,6 +18,7 @@ _COLUMNS = (
     Column("lastSeenAt", "LAST SEEN (UTC)"),
     Column("handlers", "HANDLERS", shrinks=True, optional=True),
 )
+_LABELS = Column("labels", "LABELS", shrinks=True)
 _SERVE = "serve"
 
 
@@ -60,7 +61,8 @@ def list_workers(json: bool, **query: Any) -> None:
         as_json([each.values for each in found])
         return
     rows = [{**each.values, **_shown(each.values)} for each in found]
-    table(rows, _COLUMNS, empty="no such workers" if query["state"] else "no worker was seen for a day")
+    columns = (*_COLUMNS[:5], _LABELS, *_COLUMNS[5:]) if any(row["labels"] for row in rows) else _COLUMNS
+    table(rows, columns, empty="no such workers" if query["state"] else "no worker was seen for a day")
     if found.next_cursor:
         say(f"… the newest {len(rows)}; --limit shows up to 500")
 
@@ -82,4 +84,5 @@ def _shown(values: dict[str, Any]) -> dict[str, Any]:
         "load": f"{values['running']}/{values['concurrency']}",
         "queues": ", ".join(values["queues"]),
         "handlers": ", ".join(values["handlers"]),
+        "labels": ", ".join(values.get("labels", ())),
     }

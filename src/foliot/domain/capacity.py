@@ -47,15 +47,21 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue and handler: whether it is paused, and the workers that live, as they told by their last heartbeats."""
+    """One queue and handler, with the labels that are required: whether it is paused, and the workers that live.
+
+    These as they told by their last heartbeats.
+    """
 
     queue: str
     group: str
+    labels: tuple[str, ...] = ()
     paused_at: datetime | None = None
     queue_workers: int = 0
     """Those that serve the queue, with whatever handlers."""
     handler_workers: int = 0
-    """Those that offer this handler there."""
+    """Those that offer this handler there, and carry the labels."""
+    others: int = 0
+    """Those that offer it there, whatever they carry."""
     last_seen: datetime | None = None
     """When a worker that offers it was last heard of, dead or alive."""
     places: int = 0
@@ -133,24 +139,40 @@ def worker_gates(fleet: Fleet, now: datetime) -> Iterator[Gate]:
         yield passed(Code.QUEUE_WORKERS, says, numbers=on_queue)
     else:
         says = f"No live worker serves queue {fleet.queue!r}{seen}."
-        hint = f"Start one: `foliot worker --queue {fleet.queue}`."
+        hint = f"Start one: `{_start(fleet)}`."
         yield closed(Code.QUEUE_WORKERS, says, hint, numbers=on_queue, since=fleet.last_seen)
     offering = {"workers": fleet.handler_workers, "onQueue": fleet.queue_workers}
     if fleet.handler_workers:
-        says = f"{count_text(fleet.handler_workers, 'live worker')} with handler {fleet.group!r}."
+        carrying = f", carrying {', '.join(fleet.labels)}" if fleet.labels else ""
+        says = f"{count_text(fleet.handler_workers, 'live worker')} with handler {fleet.group!r}{carrying}."
         yield passed(Code.HANDLER_WORKERS, says, numbers=offering)
+    elif fleet.labels and fleet.others:
+        says = f"{count_text(fleet.others, 'live worker')} with handler {fleet.group!r} on queue {fleet.queue!r}, none "
+        says += f"of them carries {_listed(fleet.labels)}{seen}."
+        hint = f"Start one that does: `{_start(fleet)}`; or take away what is not needed of `requires`."
+        yield closed(Code.HANDLER_WORKERS, says, hint, numbers=offering, since=fleet.last_seen)
     else:
         others = "none of them" if fleet.queue_workers else "none"
         says = f"{count_text(fleet.queue_workers, 'live worker')} on queue {fleet.queue!r}, {others} with "
         says += f"handler {fleet.group!r}{seen}."
-        yield closed(Code.HANDLER_WORKERS, says, _offer(fleet.group), numbers=offering, since=fleet.last_seen)
+        yield closed(Code.HANDLER_WORKERS, says, _offer(fleet), numbers=offering, since=fleet.last_seen)
 
 
-def _offer(group: str) -> str:
-    kind, _, name = group.partition(":")
+def _listed(labels: Sequence[str]) -> str:
+    """`gpu`, or `all of eu, gpu`: one of them is not enough."""
+    return labels[0] if len(labels) == 1 else f"all of {', '.join(labels)}"
+
+
+def _start(fleet: Fleet) -> str:
+    return " ".join([f"foliot worker --queue {fleet.queue}", *(f"--label {label}" for label in fleet.labels)])
+
+
+def _offer(fleet: Fleet) -> str:
+    kind, _, name = fleet.group.partition(":")
+    labels = f" It must carry {_listed(fleet.labels)}: `{_start(fleet)}`." if fleet.labels else ""
     if kind == "fn":
-        return f"Register {name!r} with a worker of that queue, or look for a misspelt name."
-    return f"Start a worker that takes {kind} handlers: `foliot worker --help`."
+        return f"Register {name!r} with a worker of that queue, or look for a misspelt name.{labels}"
+    return f"Start a worker that takes {kind} handlers: `foliot worker --help`.{labels}"
 
 
 def room_gates(fleet: Fleet, ahead: int | None, rank: int | None = None) -> Iterator[Gate]:

@@ -49,21 +49,28 @@ class Marks:
     """
 
     def __init__(self, lanes: Iterable[int]) -> None:
-        lanes = list(lanes)
-        self._mark = dict.fromkeys(lanes, 0)
-        self._highest = dict.fromkeys(lanes, 0)
-        self._recently = {lane: _Past() for lane in lanes}
+        self._mark: dict[int, int] = {}
+        self._highest: dict[int, int] = {}
+        self._recently: dict[int, _Past] = {}
         self._unpublished: dict[int, int] = {}
         self._past: deque[tuple[float, dict[int, int]]] = deque()
-        self._floor = dict.fromkeys(lanes, 0)
+        self._floor: dict[int, int] = {}
         self._from_floor = self._all_told = float("-inf")
+        self.add(lanes)
+
+    def add(self, lanes: Iterable[int]) -> None:
+        """Keep marks of these as well; those that it knows stay as they are."""
+        for lane in lanes:
+            if lane not in self._mark:
+                self._mark[lane] = self._highest[lane] = 0
+                self._recently[lane] = _Past()
 
     def next_scan(self, now: float, lanes: Sequence[int]) -> list[int]:
         """Marks for a claim that covers these lanes."""
         if now - self._from_floor > FLOOR_SCAN:
             self._from_floor = now
             self._raise_floor(now)
-            return [min(self._floor[lane], self._mark[lane]) for lane in lanes]
+            return [min(self._floor.get(lane, 0), self._mark[lane]) for lane in lanes]
         return [self._mark[lane] for lane in lanes]
 
     def saw(self, lane: int, ranks: Sequence[int], now: float) -> None:

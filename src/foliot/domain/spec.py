@@ -129,6 +129,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     delivery: Literal["atMostOnce"] | UnsetType = UNSET
     on_disconnect: Literal["stop"] | UnsetType = UNSET
     concurrency: Concurrency | UnsetType = UNSET
+    requires: tuple[str, ...] | UnsetType = UNSET
+    """Labels that a worker must carry, as `domain.labels` writes them."""
 
     def __post_init__(self) -> None:
         if self.delivery is not UNSET and self.max_retries:
@@ -141,6 +143,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def rules(self) -> tuple[RetryRule, ...]:
         return () if self.retry is UNSET else self.retry
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What its worker must carry."""
+        return () if self.requires is UNSET else self.requires
 
     @property
     def is_at_most_once(self) -> bool:

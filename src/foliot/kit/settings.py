@@ -42,6 +42,8 @@ class Settings(NamedTuple):
     commands_same_user: bool
     """FOLIOT_COMMANDS_SAME_USER: 1 to run commands as the worker's own user where no other can be had."""
 
+    labels: tuple[str, ...]
+    """FOLIOT_LABELS: what a worker carries, separated by commas: it takes runs, too, that require some of these."""
     http_allow: tuple[str, ...]
     """FOLIOT_HTTP_ALLOW: what HTTP handlers may call, separated by commas; empty for what is usual."""
     http_deny: tuple[str, ...]
@@ -89,6 +91,7 @@ class Settings(NamedTuple):
             postgres_account=environment.get("FOLIOT_POSTGRES_ACCOUNT") or None,
             commands=_path(environment.get("FOLIOT_COMMANDS")),
             commands_same_user=environment.get("FOLIOT_COMMANDS_SAME_USER", "") == "1",
+            labels=_list(environment.get("FOLIOT_LABELS", "")),
             http_allow=_list(environment.get("FOLIOT_HTTP_ALLOW", "")),
             http_deny=_list(environment.get("FOLIOT_HTTP_DENY", "")),
             objects=environment.get("FOLIOT_OBJECTS") or None,

@@ -10,7 +10,8 @@ READY: Final = "foliot_ready"
 DUE: Final = "foliot_due"
 """Something may fall due sooner than the scheduler thinks."""
 FLEET: Final = "foliot_fleet"
-"""A queue was paused or resumed, or a worker is to leave: workers beat, and so learn of it."""
+"""A queue was paused or resumed, a worker is to leave, or runs require labels as none did before: workers beat, and so
+learn of it."""
 RECALL: Final = "foliot_recall"
 """Runs that remote workers hold are to stop, or to be handed back: gateways tell those whom it concerns."""
 

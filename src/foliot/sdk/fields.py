@@ -20,6 +20,7 @@ class Policy(TypedDict, total=False):
 
     priority: Literal["critical", "high", "normal", "low", "bulk"] | int | None
     queue: str | None
+    requires: Sequence[str] | None
     max_retries: int | None
     backoff: Mapping[str, Any] | None
     retry: Sequence[Mapping[str, Any]] | None

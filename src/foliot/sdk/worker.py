@@ -11,6 +11,7 @@ import structlog
 
 from foliot.domain.errors import FoliotError, InvalidField
 from foliot.domain.fairness import weigh
+from foliot.domain.labels import labels_of
 from foliot.domain.spec import FUNCTION_NAME
 from foliot.sdk.calls import put_job
 from foliot.sdk.fields import JobFields
@@ -58,8 +59,9 @@ class Worker:
     """A set of functions to serve. `foliot worker module:worker` or `worker.run()` serves them.
 
     `queues` are names, or names with weights: of `{"fast": 3, "bulk": 1}` the first gets three runs for each one of the
-    second while both have work, and an empty one leaves its share to the others. `concurrency` counts handlers at once
-    in each process; `processes` is a number, "auto" for one per core, or a range such as "1..8".
+    second while both have work, and an empty one leaves its share to the others. With `labels` it takes runs, too, that
+    require some of them. `concurrency` counts handlers at once in each process; `processes` is a number, "auto" for one
+    per core, or a range such as "1..8".
 
     A worker with a `name` knows again which schedules it has declared: of those that its functions do not declare any
     more, and that no live worker serves, it warns; with `retired="pause"` or `"cancel"` it does that instead.
@@ -73,6 +75,7 @@ class Worker:
         *,
         name: str | None = None,
         queues: Mapping[str, int] | Iterable[str] = ("default",),
+        labels: Iterable[str] = (),
         concurrency: int = 100,
         processes: int | str = 1,
         retired: Retired = "warn",
@@ -85,6 +88,7 @@ class Worker:
             raise InvalidField("retired", "needs a name", "pass name= too: by it the worker knows its own jobs again")
         self.name = name
         self.queues = weigh(queues)
+        self.labels = labels_of(labels, "labels")
         self.concurrency = concurrency
         self.processes = processes
         self.retired = retired

@@ -96,6 +96,7 @@ def _worker_view(row: WorkerRow) -> WorkerView:
         version=row.version,
         queues=row.queues,
         handlers=row.handlers,
+        labels=row.labels,
         concurrency=row.concurrency,
         running=0 if row.state == STATES["dead"] else row.running,
         started_at=row.started_at,

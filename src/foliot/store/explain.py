@@ -9,6 +9,7 @@ from foliot.domain.capacity import Fleet, Line
 from foliot.domain.gates import COUNTED, Code
 from foliot.domain.job import Gate, Overlap
 from foliot.domain.job_facts import JobFacts, Other, Previous
+from foliot.domain.labels import parted
 from foliot.domain.misfire import USUAL, CatchUp, Mode
 from foliot.domain.run_facts import JobStand, Parent, RunFacts
 from foliot.domain.schedule import Recurrence
@@ -109,7 +110,7 @@ async def _lines(
 
 async def _fleet(connection: Connection, lane: int | None) -> Fleet | None:
     row = None if lane is None else await connection.fetchrow(SQL["explain_lane"], lane)
-    return None if row is None else Fleet(**row)
+    return None if row is None else Fleet(**{**row, "labels": parted(row["labels"])})
 
 
 async def facts_of_job(connection: Connection, tenant: int, row: JobRow, recurrence: Recurrence | None) -> JobFacts:

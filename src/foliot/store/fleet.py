@@ -14,6 +14,8 @@ HEARTBEAT = timedelta(seconds=5)
 STOPPED_WITHIN = LEASE + HEARTBEAT
 """After that a run that was asked to stop is over: its worker heard of it by a heartbeat and left behind what does not
 heed it, or was taken for dead."""
+MOST_LANES = 1_000
+"""That one worker serves."""
 DEATHS_ALLOWED = 20
 """A run under which that many workers died is not given to another one. Whoever kills workers runs alone long before
 that (`domain.suspicion`): this is for machines that die by themselves, again and again."""
@@ -58,6 +60,8 @@ class Standing(NamedTuple):
     """Runs that it holds and that are to end."""
     recalled: frozenset[int] = frozenset()
     """Runs that it holds and is to hand back unless they have begun."""
+    lanes: Mapping[int, str] = MappingProxyType({})
+    """All that a worker with labels serves by now, each with its queue."""
 
 
 async def beat(line: Line, worker: int, lanes: Sequence[int] = (), load: Load = AT_REST) -> Standing | None:
@@ -65,6 +69,11 @@ async def beat(line: Line, worker: int, lanes: Sequence[int] = (), load: Load = 
     running, rate = ([of.get(lane, 0) for lane in lanes] for of in load)
     rows = await line.fetch("beat", worker, running, rate)
     return standing_of(rows[0]) if rows else None
+
+
+async def widen(line: Line, worker: int) -> dict[int, str]:
+    """Have a worker with labels serve the lanes that have come to be and require some of them; all that it serves."""
+    return {row["id"]: row["queue"] for row in await line.fetch("widen", worker, MOST_LANES)}
 
 
 def standing_of(row: Row, *, is_astray: bool = False) -> Standing:

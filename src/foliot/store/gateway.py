@@ -181,10 +181,13 @@ async def beat_for_many(line: Line, beats: Sequence[Beat]) -> dict[int, Standing
     return {row["id"]: standing_of(row, is_astray=row["is_astray"]) for row in rows}
 
 
-async def news_of(line: Line, workers: Sequence[int]) -> tuple[list[int], frozenset[int]]:
-    """Those of these workers that are to leave, are taken for dead, or hold what is to stop; and all paused lanes."""
+async def news_of(line: Line, workers: Sequence[int]) -> tuple[list[int], frozenset[int], int]:
+    """Those of these workers that are to leave, are taken for dead, or hold what is to stop.
+
+    And all paused lanes, and the newest of those that require labels.
+    """
     (row,) = await line.fetch("news_of", workers)
-    return row["changed"], frozenset(row["paused"])
+    return row["changed"], frozenset(row["paused"]), row["newest"]
 
 
 async def introduce(line: Line, arrivals: Sequence[Arrival]) -> None:

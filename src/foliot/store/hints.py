@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from foliot.store.database import Connection, Database, Line
 
 
-async def notify(line: Line, channel: str) -> None:
+async def notify(line: Database | Line, channel: str) -> None:
     """Committed by itself, never inside a transaction that matters: NOTIFY holds a lock of the whole server."""
     await line.fetch("notify", channel)
 

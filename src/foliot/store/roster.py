@@ -22,6 +22,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     queues: list[str]
     handlers: list[str]
+    labels: list[str]
     started_at: datetime
     seen_at: datetime
 

@@ -6,10 +6,13 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from foliot.domain.fairness import Priority
+from foliot.domain.labels import joined
 from foliot.domain.spec import Spec
 from foliot.kit.clock import Steady, steady
+from foliot.kit.signals import FLEET
 from foliot.store.database import Database, Line
 from foliot.store.flows import Flow
+from foliot.store.hints import notify
 
 TENANTS_REMEMBERED: Final = 2.0
 """Seconds that the weights and limits of tenants are believed without asking again."""
@@ -82,11 +85,14 @@ class SpecBook:
     async def _store(self, tenant: int, specs: dict[bytes, Spec]) -> None:
         queues = [spec.queue for spec in specs.values()]
         groups = [spec.handler.group for spec in specs.values()]
-        await self._database.fetch("make_lanes", queues, groups)
+        labels = [joined(spec.labels) for spec in specs.values()]
+        await _make_lanes(self._database, queues, groups, labels)
         priorities, bodies = [spec.priority for spec in specs.values()], [spec.body() for spec in specs.values()]
         once = [spec.is_at_most_once for spec in specs.values()]
         limits = [spec.limit for spec in specs.values()]
-        await self._database.fetch("make_specs", tenant, list(specs), queues, groups, priorities, bodies, once, limits)
+        await self._database.fetch(
+            "make_specs", tenant, list(specs), queues, groups, priorities, bodies, once, limits, labels
+        )
 
 
 class _Tenants:
@@ -126,12 +132,22 @@ def _as_of(ref: SpecRef, weight: int, limited: bool) -> SpecRef:
     return ref._replace(weight=weight, limited=ref.limited or limited)
 
 
-async def ensure_lanes(line: Line, queues: list[str], groups: list[str]) -> dict[int, str]:
-    """The lanes of these queues and handler groups, every pairing: ids, each with its queue."""
-    found = await line.fetch("find_lanes", queues, groups)
-    if len(found) < len(set(queues)) * len(set(groups)):
-        await line.fetch("make_lanes", *map(list, zip(*product(queues, groups), strict=True)))
-        found = await line.fetch("find_lanes", queues, groups)
+async def _make_lanes(database: Database | Line, queues: list[str], groups: list[str], labels: list[str]) -> None:
+    if any(row["is_news"] for row in await database.fetch("make_lanes", queues, groups, labels)):
+        await notify(database, FLEET)
+
+
+async def ensure_lanes(line: Line, queues: list[str], groups: list[str], labels: Sequence[str] = ()) -> dict[int, str]:
+    """The lanes of these queues and handler groups, every pairing: ids, each with its queue.
+
+    Of a worker that carries labels, those that require none of them and those that require all. So what it carries can
+    be read from the lanes that it serves; lanes that require some it learns of as they come (`fleet.widen`).
+    """
+    required = sorted({"", joined(labels)})
+    found = await line.fetch("find_lanes", queues, groups, required)
+    if len(found) < len(set(queues)) * len(set(groups)) * len(required):
+        await _make_lanes(line, *map(list, zip(*product(queues, groups, required), strict=True)))
+        found = await line.fetch("find_lanes", queues, groups, required)
     return {row["id"]: row["queue"] for row in found}
 
 

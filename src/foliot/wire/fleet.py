@@ -23,6 +23,8 @@ class WorkerView(msgspec.Struct, kw_only=True, rename="camel"):
     queues: list[str]
     handlers: list[str]
     """`http`, and `fn:` with the name of each function."""
+    labels: list[str]
+    """It takes runs that require some of these, or nothing."""
     concurrency: Count
     running: Count
     started_at: Instant
@@ -47,4 +49,4 @@ class QueueView(msgspec.Struct, kw_only=True, rename="camel"):
     """Runs that workers took a second, lately."""
     workers: Count
     unserved: list[str]
-    """Handlers with runs that wait and no live worker that offers them."""
+    """Handlers with runs that wait and no live worker that offers them: `http`, `http with gpu` if that is required."""

@@ -54,6 +54,7 @@ class JobView(msgspec.Struct, kw_only=True, rename="camel"):
     next_run_at: Instant | None
     priority: str
     queue: str
+    requires: list[str] | UnsetType = UNSET
     labels: dict[str, str]
     max_retries: int
     backoff: BackoffBody

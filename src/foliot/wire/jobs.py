@@ -11,6 +11,7 @@ from foliot.domain.cron import Dst
 from foliot.domain.errors import InvalidField
 from foliot.domain.fairness import parse_priority
 from foliot.domain.job import LONGEST_NAME, MOST_LABELS, Draft
+from foliot.domain.labels import MOST, labels_of
 from foliot.domain.retry import MOST_RETRIES
 from foliot.domain.spec import LARGEST_PAYLOAD, Handler, Spec
 from foliot.wire.calendars import NO_CALENDARS, Calendars, CalendarUse, UnknownCalendars, following, use_of
@@ -27,6 +28,10 @@ OnDisconnect = Annotated[
     Literal["finish", "stop"],
     Meta(description="`finish` unless set; `stop` with `atMostOnce` and with a limit of 1"),
 ]
+Requires = Annotated[
+    list[str],
+    Meta(max_length=MOST, description="Labels that a worker must carry to run it: `[a-z0-9][a-z0-9._-]{0,62}` each"),
+]
 
 NO_PAYLOAD: Final = b"null"
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -40,6 +45,7 @@ class Policy(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     priority: str | int = "normal"
     queue: str = "default"
+    requires: Requires = []
     max_retries: MaxRetries | UnsetType = UNSET
     backoff: BackoffBody = BackoffBody()
     retry: RetryRules = []
@@ -95,6 +101,7 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
         delivery="atMostOnce" if at_most_once else UNSET,
         on_disconnect="stop" if end == "stop" else UNSET,
         concurrency=UNSET if body.concurrency is None else concurrency_of(body.concurrency),
+        requires=labels_of(body.requires, "requires") or UNSET,
     )
 
 

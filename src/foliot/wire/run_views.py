@@ -26,6 +26,7 @@ class RunView(msgspec.Struct, kw_only=True, rename="camel"):
     state: str
     handler: str
     queue: str
+    requires: list[str] | UnsetType = UNSET
     priority: str
     delivery: str
     concurrency: ConcurrencyBody | UnsetType = UNSET

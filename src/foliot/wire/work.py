@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from foliot.domain.labels import MOST as MOST_LABELS
 from foliot.domain.outcome import Outcome
 from foliot.wire.timing import Instant
 
@@ -30,7 +31,7 @@ Word = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 class Registration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A worker makes itself known: the queues it serves, and the groups of handlers it has for each of them.
 
-    The rest is for people to see.
+    With `labels` it takes runs, too, that require some of them. The rest is for people to see.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -41,6 +42,7 @@ class Registration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     version: Word = ""
     app: Word | None = None
     concurrency: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    labels: Annotated[list[str], Meta(max_length=MOST_LABELS)] = []
 
 
 class Begun(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -62,6 +64,7 @@ class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The worker lives. `register` in the first one, `leaving` in the last.
 
     `known` are the fences of the claims that it knows of, to hear whether others stand in its name.
+    With `wider`, one that carries labels asks for all lanes that it may claim by now: others may have come to be.
     """
 
     worker: str
@@ -70,6 +73,7 @@ class Heartbeat(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     started: Begun | None = None
     leaving: bool = False
     known: Annotated[list[Fence], Meta(max_length=100_000)] | None = None
+    wider: bool = False
 
 
 class RunRef(msgspec.Struct, rename="camel"):
@@ -78,14 +82,15 @@ class RunRef(msgspec.Struct, rename="camel"):
 
 
 class ToldLane(msgspec.Struct):
-    """What a worker claims from: one group of handlers of one queue."""
+    """What a worker claims from: one group of handlers of one queue, with what its runs require."""
 
     lane: int
     queue: str
 
 
 class HeartbeatAnswer(msgspec.Struct):
-    """`alive` is false once the worker was declared dead, which is final. `lanes` are what a registration may claim.
+    """`alive` is false once the worker was declared dead, which is final. `lanes` are what it may claim, if it has
+    registered with this call or asked for them.
 
     `lost` are those of the `started` runs that the worker holds no more. One that is `draining` is to claim nothing
     more, finish and leave; of lanes that are `paused` it is to begin nothing, and to hand back what has not begun.
@@ -208,7 +213,8 @@ class ClaimAnswer(msgspec.Struct):
     settled: SettleAnswer | None = None
     """What became of the endings that the claim told of."""
     news: bool = False
-    """Whether a heartbeat would learn something: that it is to leave, or a run to stop, or a queue was paused."""
+    """Whether a heartbeat would learn something: that it is to leave, or a run to stop, or a queue was paused, or
+    there is another lane."""
 
 
 class SecretsBody(msgspec.Struct, rename="camel", forbid_unknown_fields=True):

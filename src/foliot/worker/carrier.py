@@ -63,6 +63,7 @@ class SqlCarrier:
         self._swept = self._timed = float("-inf")
         self._about = about
         self._lanes: list[int] = []
+        self._has_labels = False
         self._listening: Connection | None = None
         self.voucher: Voucher | None = None
 
@@ -70,10 +71,15 @@ class SqlCarrier:
         """Tell others, until cancelled, of what became ready in their lanes. Without it they find it by polling."""
         await self._hints.run()
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
-        lanes = await ensure_lanes(self._claims, list(queues), list(groups))
+    async def register(
+        self, queues: Sequence[str], groups: Sequence[str], labels: Sequence[str] = ()
+    ) -> dict[int, str]:
+        lanes = await ensure_lanes(self._claims, list(queues), list(groups), labels)
+        await fleet.register(self._lease, self._worker, self._name, list(lanes), self._about)
+        self._has_labels = bool(labels)
+        if self._has_labels:
+            lanes = await fleet.widen(self._lease, self._worker)
         self._lanes = list(lanes)
-        await fleet.register(self._lease, self._worker, self._name, self._lanes, self._about)
         self.voucher = await voucher_of(self._claims, self._worker)
         return lanes
 
@@ -166,7 +172,12 @@ class SqlCarrier:
         return moved
 
     async def beat(self, load: Load) -> Standing | None:
-        return await fleet.beat(self._lease, self._worker, self._lanes, load)
+        standing = await fleet.beat(self._lease, self._worker, self._lanes, load)
+        if standing is None or not self._has_labels:
+            return standing
+        lanes = await fleet.widen(self._lease, self._worker)
+        self._lanes = list(lanes)
+        return standing._replace(lanes=lanes)
 
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:
         connection = await self._lease.connection()

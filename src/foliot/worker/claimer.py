@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
 from datetime import timedelta
 from operator import attrgetter
 from typing import Final
@@ -190,6 +191,14 @@ class Claimer:
         now = asyncio.get_running_loop().time()
         for lane, ranks in seen.items():
             self._marks.saw(lane, ranks, now)
+
+    def widen(self, lanes: Mapping[int, str]) -> bool:
+        """Claim from these as well, each given with its queue; whether any of them is new."""
+        if lanes.keys() <= {*self._shares.lanes}:
+            return False
+        self._shares.add(lanes)
+        self._marks.add(lanes)
+        return True
 
     def hold(self, lanes: frozenset[int]) -> None:
         """Start nothing of these lanes, which are paused, until told otherwise; what waits here is handed back."""

@@ -17,8 +17,10 @@ class Carrier(Protocol):
     voucher: Voucher | None
     """With what it vouches for its attempts, once it is registered."""
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
-        """Make the worker known; returns the lanes it subscribes to, each with its queue."""
+    async def register(
+        self, queues: Sequence[str], groups: Sequence[str], labels: Sequence[str] = ()
+    ) -> dict[int, str]:
+        """Make the worker known, with what it carries; returns the lanes it subscribes to, each with its queue."""
 
     async def claim(
         self,

@@ -50,6 +50,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     queues: Mapping[str, int] = MappingProxyType({"default": 1})
     """Whose runs it takes, with weights: while all have work, each gets its share."""
     groups: Sequence[str] = ("http",)
+    labels: Sequence[str] = ()
+    """What it carries: it takes runs that require some of these, or nothing."""
     concurrency: int = 100
     grace: timedelta = timedelta(seconds=25)
     lease: timedelta = LEASE
@@ -153,7 +155,8 @@ class WorkerProcess:
 
         async def register() -> int:
             asked = self._clock()
-            lanes.update(await self._carrier.register(list(self._options.queues), self._options.groups))
+            told = self._options
+            lanes.update(await self._carrier.register(list(told.queues), told.groups, told.labels))
             self._hold(asked + self._options.lease.total_seconds())
             return 1
 
@@ -227,6 +230,8 @@ class WorkerProcess:
         # Before the lease: one that is renewed in ignorance of a pause would let things start that may not.
         claimer.hold(standing.paused)
         claimer.recall(standing.stop | standing.recalled)
+        if standing.lanes and claimer.widen(standing.lanes):
+            self._wake.set()
         if standing.stop:
             self._runner.cancel(standing.stop)
         self._hold(asked + self._options.lease.total_seconds())

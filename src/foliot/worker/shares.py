@@ -33,6 +33,15 @@ class Shares:
     def lanes(self) -> list[int]:
         return list(self._queue)
 
+    def add(self, lanes: Mapping[int, str]) -> None:
+        """Divide among these as well, which begin with neither credit nor debt; what it knows stays as it is."""
+        least = min((got for lane, got in self._got.items() if lane not in self._dry), default=0.0)
+        for lane, queue in lanes.items():
+            if lane not in self._queue:
+                self._queue[lane] = queue
+                self._turn.append(lane)
+                self._got[lane] = least
+
     def divide(self, room: int) -> list[Portion]:
         """Which lanes to ask for how many, in this order, until there are `room`.
 

@@ -91,6 +91,8 @@ class Gateway:
             await self._membership.check_owner(bearer, worker)
             lost = await self._leases.note_started(worker, body)
             standing = await self._leases.renew(worker, body)
+            if body.wider and standing is not None:
+                lanes = await self._membership.wider(worker)
             if body.leaving:
                 await self._leases.end(worker)
                 standing = None

@@ -5,15 +5,15 @@ from typing import Any, Final, NamedTuple
 
 from foliot.domain.errors import Forbidden, InvalidField, NotFound
 from foliot.domain.ids import decode
+from foliot.domain.labels import labels_of
 from foliot.domain.sharing import may_serve
 from foliot.kit.joined import Joined
 from foliot.store.database import Database, Line
-from foliot.store.fleet import About
+from foliot.store.fleet import MOST_LANES, About, widen
 from foliot.store.gateway import NOBODY, Arrival, introduce, keys_of, queues_of
 from foliot.store.specs import ensure_lanes
 from foliot.wire.work import Registration, ToldLane
 
-MOST_LANES: Final = 1_000
 MOST_REMEMBERED: Final = 100_000
 
 
@@ -39,7 +39,7 @@ class Membership:
         self._arrivals = Joined(self._introduce, most=1_000)
         self._keys: dict[int, str] = {}
         self._queues: dict[int, str] = {}
-        self._lanes: dict[tuple[tuple[str, ...], tuple[str, ...]], list[ToldLane]] = {}
+        self._lanes: dict[tuple[tuple[str, ...], ...], list[ToldLane]] = {}
 
     async def run(self) -> None:
         """Write down who arrives, until cancelled."""
@@ -49,18 +49,23 @@ class Membership:
         """Make a worker known as this key's; the lanes that it may claim."""
         for queue in told.queues:
             _check_queue(bearer, queue)
-        if len(told.queues) * len(told.groups) > MOST_LANES:
+        labels = labels_of(told.labels, "register.labels")
+        if len(told.queues) * len(told.groups) * (2 if labels else 1) > MOST_LANES:
             raise InvalidField("register.groups", f"more than {MOST_LANES:,} lanes", "serve fewer queues or handlers")
-        offer = (tuple(told.queues), tuple(told.groups))
+        offer = (tuple(told.queues), tuple(told.groups), labels)
         if offer not in self._lanes:  # a fleet offers the same on all its machines
-            found = await ensure_lanes(self._line, told.queues, told.groups)
+            found = await ensure_lanes(self._line, told.queues, told.groups, labels)
             _forget_if_many(self._lanes)
             self._lanes[offer] = [ToldLane(lane, queue) for lane, queue in sorted(found.items())]
         lanes = self._lanes[offer]
         about = About(told.host, told.pid, told.version, told.app, told.concurrency)
         await self._arrivals(Arrival(worker, told.name, bearer.key, about, [each.lane for each in lanes]))
         await self.check_owner(bearer, worker)
-        return lanes
+        return await self.wider(worker) if labels else lanes
+
+    async def wider(self, worker: int) -> list[ToldLane]:
+        """All lanes that a worker with labels may claim by now, of the queues that it was registered for."""
+        return [ToldLane(lane, queue) for lane, queue in (await widen(self._line, worker)).items()]
 
     async def check_owner(self, bearer: Bearer, worker: int) -> None:
         """NotFound unless this key registered the worker."""

@@ -1,4 +1,4 @@
-"""Remote workers that wait for work are told when a heartbeat would learn something: a drain, a pause, a run's end."""
+"""Remote workers that wait for work are told when a heartbeat would learn something: a drain, a pause, a lane."""
 
 import asyncio
 from contextlib import suppress
@@ -15,7 +15,7 @@ class News:
         self._line = line
         self._claims = claims
         self._heard = asyncio.Event()
-        self._paused: frozenset[int] | None = None
+        self._seen: object = None
 
     def hear(self) -> None:
         """Something changed about workers, queues, or runs that workers hold."""
@@ -30,11 +30,11 @@ class News:
                 await self._tell()
 
     async def _tell(self) -> None:
-        """Those who are to leave or to stop something; all, if it is about queues.
+        """Those who are to leave or to stop something; all, if it is about queues or lanes.
 
         Which lanes they would ask for now is not known here.
         """
         waiting = self._claims.workers
-        changed, paused = await news_of(self._line, waiting)
-        self._claims.tell(changed if paused == self._paused else waiting)
-        self._paused = paused
+        changed, *seen = await news_of(self._line, waiting)
+        self._claims.tell(changed if seen == self._seen else waiting)
+        self._seen = seen

@@ -40,6 +40,7 @@ def job_view(tenant: str, row: JobRow, calendars: Mapping[str, Calendar] = Mappi
         next_run_at=_next_run(row, calendars),
         priority=spec.priority.name.lower(),
         queue=spec.queue,
+        requires=list(spec.labels) or msgspec.UNSET,
         labels=row.labels,
         max_retries=spec.max_retries,
         backoff=backoff_body(spec.backoff),

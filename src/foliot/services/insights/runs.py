@@ -24,6 +24,7 @@ def run_view(row: RunRow, said: Said | None = None) -> RunView:
         state=state.word,
         handler=shown(row.spec.handler, row.target),
         queue=row.spec.queue,
+        requires=list(row.spec.labels) or msgspec.UNSET,
         priority=row.spec.priority.name.lower(),
         delivery=delivery_word(row.spec),
         concurrency=concurrency_of(row.spec),

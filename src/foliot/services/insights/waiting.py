@@ -21,7 +21,9 @@ def waiting_for(row: RunRow) -> str | None:
         case "parents":
             return "its parents"
         case "worker":
-            return f"a worker: none that lives offers {row.spec.handler.group!r} on queue {row.spec.queue!r}"
+            carrying = f" and carries {', '.join(row.spec.labels)}" if row.spec.labels else ""
+            offered = f"{row.spec.handler.group!r} on queue {row.spec.queue!r}"
+            return f"a worker: none that lives offers {offered}{carrying}"
         case _ if blocked := blocked_by(row):
             return turn_of(blocked, row.spec.limit_path, has_job=row.job is not None)
         case _:

@@ -79,12 +79,15 @@ SELECT each.line::int AS number, coalesce(slot.capacity, each.capacity) AS capac
 
 -- :name explain_lane
 -- A queue and handler, and who serves it: workers that were heard within their lease.
-SELECT lane.queue, lane.handler_group AS group, queue_pause.paused_at, fleet.*,
+SELECT lane.queue, lane.handler_group AS group, lane.labels, queue_pause.paused_at, fleet.*,
        (SELECT max(worker.seen_at) FROM worker WHERE lane.id = ANY (worker.lanes)) AS last_seen
   FROM lane
   LEFT JOIN queue_pause ON queue_pause.queue = lane.queue
  CROSS JOIN LATERAL (
         SELECT count(*)::int AS queue_workers, count(its.place)::int AS handler_workers,
+               count(*) FILTER (WHERE worker.lanes && ARRAY(
+                   SELECT other.id FROM lane other WHERE other.queue = lane.queue
+                                                     AND other.handler_group = lane.handler_group))::int AS others,
                coalesce(sum(worker.concurrency) FILTER (WHERE its.place IS NOT NULL), 0)::int AS places,
                coalesce(sum((SELECT sum(each) FROM unnest(worker.running) AS each))
                         FILTER (WHERE its.place IS NOT NULL), 0)::int AS busy,

@@ -6,10 +6,40 @@ ON CONFLICT (id) DO NOTHING
 -- :name beat
 -- Death is a state that no heartbeat undoes. The answer says what else the worker must know: whether somebody drains it,
 -- which of its lanes are paused, and which of its runs are to stop or to be handed back.
-UPDATE worker SET seen_at = clock_timestamp(), running = $2, rate = $3 WHERE id = $1 AND state IN (0, 1)
+-- Who tells of other lanes than those on record, because the reply to `widen` was lost, keeps what it told before.
+UPDATE worker SET seen_at = clock_timestamp(),
+                  running = CASE WHEN cardinality($2::int[]) IN (0, cardinality(lanes)) THEN $2 ELSE running END,
+                  rate = CASE WHEN cardinality($3::real[]) IN (0, cardinality(lanes)) THEN $3 ELSE rate END
+ WHERE id = $1 AND state IN (0, 1)
 RETURNING state, ARRAY(SELECT lane FROM paused_lane WHERE lane = ANY (worker.lanes)) AS paused,
           ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NOT NULL) AS stop,
           ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NULL) AS recalled
+
+-- :name widen
+-- A worker that carries labels serves, besides what it was registered with, the lanes of its queues and handlers that
+-- require some of its labels, as they come to be: $2 lanes at most. All that it serves, in the order on record.
+WITH its AS MATERIALIZED (
+    SELECT worker.id, worker.lanes, array_agg(DISTINCT lane.queue) AS queues,
+           array_agg(DISTINCT lane.handler_group) AS groups,
+           string_to_array(string_agg(lane.labels, ',') FILTER (WHERE lane.labels <> ''), ',') AS labels
+      FROM worker JOIN lane ON lane.id = ANY (worker.lanes)
+     WHERE worker.id = $1 AND worker.state IN (0, 1)
+     GROUP BY worker.id
+), wider AS MATERIALIZED (
+    SELECT its.id, its.lanes || ARRAY(
+               SELECT lane.id FROM lane
+                WHERE lane.queue = ANY (its.queues) AND lane.handler_group = ANY (its.groups)
+                  AND lane.labels <> '' AND string_to_array(lane.labels, ',') <@ its.labels AND lane.id <> ALL (its.lanes)
+                ORDER BY lane.id LIMIT greatest($2 - cardinality(its.lanes), 0)) AS lanes
+      FROM its
+), noted AS (
+    UPDATE worker SET lanes = wider.lanes, running = '{}', rate = '{}'
+      FROM wider WHERE worker.id = wider.id AND cardinality(worker.lanes) < cardinality(wider.lanes)
+)
+SELECT lane.id, lane.queue
+  FROM wider CROSS JOIN LATERAL unnest(wider.lanes) WITH ORDINALITY AS served(lane, place)
+  JOIN lane ON lane.id = served.lane
+ ORDER BY served.place
 
 -- :name leave
 UPDATE worker SET state = 2 WHERE id = $1

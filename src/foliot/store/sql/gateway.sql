@@ -123,10 +123,11 @@ RETURNING worker.id, worker.state, ARRAY(SELECT lane FROM paused WHERE lane = AN
           ARRAY(SELECT run.id FROM run WHERE run.recall = worker.id AND run.cancel_asked IS NULL) AS recalled
 
 -- :name news_of
--- Who of these does not simply go on, or holds a run that does not, and which lanes are paused.
+-- Who of these does not simply go on, or holds a run that does not, which lanes are paused, and which of those that
+-- require labels is the newest.
 SELECT ARRAY(SELECT id FROM worker WHERE id = ANY ($1::bigint[]) AND state <> 0
              UNION SELECT recall FROM run WHERE recall = ANY ($1::bigint[])) AS changed,
-       ARRAY(SELECT lane FROM paused_lane) AS paused
+       ARRAY(SELECT lane FROM paused_lane) AS paused, (SELECT coalesce(max(id), 0) FROM lane WHERE labels <> '') AS newest
 
 -- :name introduce_workers
 -- With its key from the first moment: a worker that is there already, or has none, can be nobody's by a later word.

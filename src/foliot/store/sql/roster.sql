@@ -4,6 +4,8 @@ SELECT worker.id, worker.name, worker.state, worker.host, worker.pid, worker.ver
        (SELECT coalesce(sum(each), 0)::int FROM unnest(worker.running) AS each) AS running,
        ARRAY(SELECT DISTINCT queue FROM lane WHERE lane.id = ANY (worker.lanes) ORDER BY 1) AS queues,
        ARRAY(SELECT DISTINCT handler_group FROM lane WHERE lane.id = ANY (worker.lanes) ORDER BY 1) AS handlers,
+       ARRAY(SELECT DISTINCT label FROM lane CROSS JOIN LATERAL unnest(string_to_array(lane.labels, ',')) AS label
+              WHERE lane.id = ANY (worker.lanes) AND lane.labels <> '' ORDER BY 1) AS labels,
        worker.started_at, worker.seen_at
   FROM worker
  WHERE ($1::bigint IS NULL OR worker.id = $1)
@@ -27,7 +29,9 @@ DELETE FROM queue_pause WHERE queue = $1 RETURNING queue
 WITH page AS MATERIALIZED (
     SELECT DISTINCT queue FROM lane WHERE queue > $1 AND ($2::text IS NULL OR queue = $2) ORDER BY queue LIMIT $3
 ), member AS MATERIALIZED (
-    SELECT lane.id, lane.queue, lane.handler_group, waiting.runs, oldest.due_at,
+    SELECT lane.id, lane.queue, waiting.runs, oldest.due_at,
+           lane.handler_group || CASE WHEN lane.labels = '' THEN '' ELSE ' with ' || replace(lane.labels, ',', ', ') END
+           AS handler,
            lane.id IN (SELECT lane FROM offered_lane) AS is_offered
       FROM page JOIN lane ON lane.queue = page.queue
      CROSS JOIN LATERAL (
@@ -59,8 +63,8 @@ SELECT member.queue AS name, queue_pause.paused_at, sum(member.runs)::bigint AS 
        coalesce(max(hand.running), 0)::bigint AS running, coalesce(max(later.runs), 0)::bigint AS scheduled,
        coalesce(max(hand.rate), 0)::float8 AS rate, coalesce(max(hand.workers), 0)::int AS workers,
        greatest(extract(epoch FROM clock_timestamp() - min(member.due_at)), 0)::float8 AS oldest_age,
-       array_remove(array_agg(CASE WHEN member.runs > 0 AND NOT member.is_offered THEN member.handler_group END
-                              ORDER BY member.handler_group), NULL) AS unserved
+       array_remove(array_agg(CASE WHEN member.runs > 0 AND NOT member.is_offered THEN member.handler END
+                              ORDER BY member.handler), NULL) AS unserved
   FROM member
   LEFT JOIN queue_pause ON queue_pause.queue = member.queue
   LEFT JOIN hand ON hand.queue = member.queue

@@ -58,6 +58,7 @@ class HttpCarrier:
         self._name = name
         self._about = about
         self._lanes: list[int] = []
+        self._has_labels = False
         self._paused: frozenset[int] = frozenset()
         self._is_hurried = False
         self._is_astray = False
@@ -69,11 +70,14 @@ class HttpCarrier:
         self._left: Counter[int] = Counter()
         self._forgotten: set[int] = set()
 
-    async def register(self, queues: Sequence[str], groups: Sequence[str]) -> dict[int, str]:
-        told = Registration(self._name, list(queues), list(groups), *self._about)
+    async def register(
+        self, queues: Sequence[str], groups: Sequence[str], labels: Sequence[str] = ()
+    ) -> dict[int, str]:
+        told = Registration(self._name, list(queues), list(groups), *self._about, labels=list(labels))
         answer = await self._post("heartbeat", Heartbeat(self._worker, register=told), HeartbeatAnswer)
-        lanes = {told.lane: told.queue for told in answer.lanes}
+        lanes = _by_lane(answer)
         self._lanes = list(lanes)
+        self._has_labels = bool(labels)
         self.voucher = Voucher(self._number, answer.voucher)
         return lanes
 
@@ -199,18 +203,19 @@ class HttpCarrier:
         running, rate = load
         told = InHand([running.get(lane, 0) for lane in self._lanes], [rate.get(lane, 0.0) for lane in self._lanes])
         try:
-            answer = await self._beat(Heartbeat(self._worker, load=told, known=[*self._left]))
+            answer = await self._beat(Heartbeat(self._worker, load=told, known=[*self._left], wider=self._has_labels))
         except Unknown:
             return None
         self._is_astray |= answer.astray
-        paused = frozenset(answer.paused)
-        if paused != self._paused:
+        paused, lanes = frozenset(answer.paused), _by_lane(answer)
+        if paused != self._paused or len(lanes) > len(self._lanes):
             self._paused = paused
-            self._hang_up()  # a claim that waits asks for the lanes that were open when it began
+            self._lanes = list(lanes) or self._lanes
+            self._hang_up()  # a claim that waits asks for the lanes that were there and open when it began
         if not answer.alive:
             return None
         stop, recalled = (frozenset(decode_all("run", told)) for told in (answer.stop, answer.recalled))
-        return Standing(answer.draining, paused, answer.astray, stop, recalled)
+        return Standing(answer.draining, paused, answer.astray, stop, recalled, lanes)
 
     async def listen(self, wake: Callable[[], None], news: Callable[[], None]) -> None:  # noqa: ARG002
         """Claims wait at the gateway, which listens: for work, and for news."""
@@ -240,3 +245,7 @@ class HttpCarrier:
         for fence, count in Counter(runs.fence).items():
             self._left[fence] = count
         return list(claimed(runs))
+
+
+def _by_lane(answer: HeartbeatAnswer) -> dict[int, str]:
+    return {told.lane: told.queue for told in answer.lanes}
