@@ -30,6 +30,7 @@ __all__ = [
     "calendar_of",
     "canonical_key",
     "destination_of",
+    "fires_from",
     "gap",
     "next_fire",
     "parse_key",
@@ -127,6 +128,11 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
             assert_never(recurrence)
 
 
+def fires_from(recurrence: Plain, start: datetime) -> Iterator[datetime]:
+    """Go through all fires from `start` on, one at it included, rising."""
+    return _fires(recurrence, start - datetime.resolution)
+
+
 def taken_away(recurrence: Recurrence, after: datetime, until: datetime) -> Iterator[Taken]:
     """Go through the nominal instants in (after, until] that its calendar skipped or moved, rising."""
     if isinstance(recurrence, OnCalendar):
@@ -222,7 +228,7 @@ def _anchor(text: str) -> datetime | None:
     return None if text == "-" else datetime.fromisoformat(text)
 
 
-def _fires(recurrence: Cron | Steps | Rrule | OnCalendar, after: datetime) -> Iterator[datetime]:
+def _fires(recurrence: Recurrence, after: datetime) -> Iterator[datetime]:
     if isinstance(recurrence, Cron):
         yield from fires_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
         return
