@@ -103,6 +103,16 @@ def next_step(steps: Steps, after: datetime) -> datetime | None:
     return to_come[0]
 
 
+def steps_before(end: datetime, step: Step, number: int, zone: ZoneInfo) -> datetime:
+    """The instant from which so many steps lead to `end`; OverflowError or ValueError if the calendar began later."""
+    last = end - number * step.clock
+    if not step.is_calendrical:
+        return last
+    shown = last.astimezone(zone).replace(tzinfo=None)
+    day = _months_later(shown.date() - timedelta(days=number * step.days), -number * step.months)
+    return first_showing(zone, datetime.combine(day, shown.time()))
+
+
 def _showings(zone: ZoneInfo, reading: datetime, dst: Dst) -> tuple[datetime, ...]:
     first, last = first_showing(zone, reading), last_showing(zone, reading)
     if first.astimezone(zone).replace(tzinfo=None) != reading:

@@ -84,7 +84,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
         fields["schedule_at"] = check_instant(fields["schedule_at"], "scheduleAt")
         fields["ends_at"] = check_instant(fields["ends_at"], "endsAt")
         if fields["every"] is not None and is_repeat(fields["every"]):
-            fields["every"] = parse_repeat(fields["every"]).step
+            fields["every"] = parse_repeat(fields["every"], fields["timezone"] or "UTC").step
         if fields["rrule"] is not None:
             fields["rrule"] = take_limits(fields["rrule"], fields["timezone"] or "UTC").rest
         timing = cls(**fields)
@@ -205,11 +205,12 @@ class Said(NamedTuple):
 
 
 def said_in(fields: Mapping[str, Any]) -> Said:
+    timezone = fields.get("timezone") or "UTC"
     if is_repeat(fields.get("every")):
-        _, start, number = parse_repeat(fields["every"])
+        _, start, number = parse_repeat(fields["every"], timezone)
         return Said(start, number)
     if fields.get("rrule") is not None:
-        _, number, until = take_limits(fields["rrule"], fields.get("timezone") or "UTC")
+        _, number, until = take_limits(fields["rrule"], timezone)
         return Said(None, number, until)
     return Said()
 
