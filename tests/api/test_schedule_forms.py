@@ -119,6 +119,19 @@ async def test_equal_rules_share_a_schedule_however_they_are_written(api: Caller
     assert keys == {"rrule|FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9;BYMINUTE=0;BYSECOND=0|0|Europe/Berlin"}
 
 
+async def test_what_fires_alike_in_utc_shares_a_schedule(api: Caller, world: World):
+    alike = [
+        {"cronExpression": "0 9 * * *"},
+        {"cronExpression": "0 9 1-31 * MON-SUN", "timezone": "Etc/UTC"},
+        {"cronExpression": "0 9 * * *", "timezone": "GMT", "dst": {"gap": "skip"}},
+        {"when": "every day at 9:00", "timezone": "Zulu"},
+    ]
+    jobs = [(await api.post("/v1/jobs", {**PLAIN, **fields})).json for fields in alike]
+    assert {await schedule_key(world, job["jobId"]) for job in jobs} == {"cron|0 9 * * *|UTC"}
+    assert {job["timezone"] for job in jobs} == {"UTC"}
+    assert jobs[2]["dst"] == {"gap": "skip", "fold": "once"}
+
+
 async def schedule_key(world: World, job: str) -> str | None:
     async with world.database.connection() as connection:
         row = await reading.find_job(connection, world.tenant, decode("job", job))

@@ -58,7 +58,9 @@ class Steps(msgspec.Struct, frozen=True):
     dst: Dst = USUAL
 
     def __post_init__(self) -> None:
-        check_zone(self.timezone)
+        msgspec.structs.force_setattr(self, "timezone", check_zone(self.timezone).key)
+        if self.timezone == "UTC":  # whose clocks never change: the rules mean nothing
+            msgspec.structs.force_setattr(self, "dst", USUAL)
         if self.anchor is not None:
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
