@@ -10,8 +10,8 @@ _CALENDAR_IGNORED = Mutant(
     (
         Edit(
             "domain/schedule.py",
-            "            return next_allowed(following, recurrence.calendar, recurrence.rule, after)\n",
-            "            return following(after)\n",
+            "        return next_allowed(following, recurrence.calendar, recurrence.rule, after)\n",
+            "        return following(after)\n",
         ),
     ),
     SCHEDULERS,

@@ -75,7 +75,7 @@ BAD = {
     "two recurrences": ({"cronExpression": "0 9 * * *", "every": "PT1M"}, "every"),
     "a negative period": ({"every": -60}, "every"),
     "a negative period in text": ({"every": "-PT1M"}, "every"),
-    "a period of two years": ({"every": "P2Y"}, "every"),
+    "a period of eleven years": ({"every": "P11Y"}, "every"),
     "a period that is too short": ({"every": 0.5}, "every"),
     "a period that is true": ({"every": True}, "every"),
     "an endless period": ({"every": "P999999999999D"}, "every"),

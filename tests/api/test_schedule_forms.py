@@ -1,6 +1,6 @@
 """Rules, repeating intervals, hashed cron expressions and numbers of runs, as owners write them."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 import pytest
@@ -44,13 +44,68 @@ async def test_a_rule_begins_with_its_job_and_its_end_is_the_jobs(api: Caller):
     fields = {**PLAIN, "rrule": "FREQ=WEEKLY;INTERVAL=2;COUNT=5", "scheduleAt": "2030-01-01T09:30:00Z"}
     job = (await api.post("/v1/jobs", fields)).json
     assert job["rrule"] == "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU;BYHOUR=9;BYMINUTE=30;BYSECOND=0"
-    assert (job["maxRuns"], job["nextRunAt"]) == (5, "2030-01-01T09:30:00Z")
+    assert (job["endsAt"], job["nextRunAt"]) == ("2030-02-26T09:30:00Z", "2030-01-01T09:30:00Z")
     address = f"/v1/jobs/{job['jobId']}"
     changed = (await api("PATCH", address, {"rrule": "FREQ=DAILY;BYHOUR=1;UNTIL=20300301"})).json
-    assert (changed["maxRuns"], changed["endsAt"]) == (5, "2030-03-01T23:59:59Z")
+    assert changed["endsAt"] == "2030-03-01T23:59:59Z"
     changed = (await api("PATCH", address, {"rrule": "FREQ=DAILY;BYHOUR=1;COUNT=7"})).json
-    assert (changed["maxRuns"], changed["endsAt"]) == (7, "2030-03-01T23:59:59Z")
-    assert not (await api("PATCH", address, {"maxRuns": None, "endsAt": None})).json.keys() & {"maxRuns", "endsAt"}
+    assert changed["endsAt"] == "2030-01-08T01:30:00Z"
+    assert "endsAt" not in (await api("PATCH", address, {"endsAt": None})).json
+
+
+async def test_without_a_start_a_number_counts_runs_and_a_new_number_replaces_the_old_in_either_field(api: Caller):
+    job = (await api.post("/v1/jobs", {**PLAIN, "rrule": "FREQ=DAILY;COUNT=5"})).json
+    assert (job["maxRuns"], "endsAt" in job) == (5, False)
+    address = f"/v1/jobs/{job['jobId']}"
+    change = {"rrule": "FREQ=DAILY;COUNT=7", "scheduleAt": "2030-01-01T00:00:00Z"}
+    changed = (await api("PATCH", address, change)).json
+    assert (changed["endsAt"], "maxRuns" in changed) == ("2030-01-07T00:00:00Z", False)
+    changed = (await api("PATCH", address, {"every": "R3/PT1H", "scheduleAt": None})).json
+    assert (changed["maxRuns"], changed.keys() & {"endsAt", "scheduleAt"}) == (3, set())
+
+
+def ago(hours: float) -> str:
+    return (datetime.now(UTC) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@pytest.mark.parametrize("form", ["R5/{start}/PT1H", "FREQ=HOURLY;COUNT=5"])
+async def test_what_passed_before_the_job_was_made_counts(api: Caller, form: str):
+    start = ago(2.5)
+    fields = {"every": form.format(start=start)} if "start" in form else {"rrule": form, "scheduleAt": start}
+    job = (await api.post("/v1/jobs", {**PLAIN, **fields})).json
+    assert datetime.fromisoformat(job["endsAt"]) - datetime.fromisoformat(start) == timedelta(hours=4)
+    assert len((await api.get(preview(**fields))).json["items"]) == 2
+    assert len((await api.get(preview(**fields, after="2020-01-01T00:00:00Z"))).json["items"]) == 5
+
+
+@pytest.mark.parametrize("form", ["R5/{start}/PT1H", "FREQ=HOURLY;COUNT=5"])
+async def test_what_is_all_over_is_refused_unless_it_is_declared_again(api: Caller, form: str):
+    start = ago(24 * 365)
+    fields = {"every": form.format(start=start)} if "start" in form else {"rrule": form, "scheduleAt": start}
+    body, (field, *_) = {**PLAIN, **fields}, fields
+    refused = await api.post("/v1/jobs", body)
+    assert (refused.field, "have passed" in refused.json["errors"][0]["message"]) == (field, True)
+    assert (await api.post("/v1/jobs:batch", {"jobs": [PLAIN, body]})).field == f"jobs[1].{field}"
+    job = (await api.post("/v1/jobs", {**PLAIN, "cronExpression": "0 9 * * *"})).json["jobId"]
+    assert (await api("PATCH", f"/v1/jobs/{job}", fields)).field == field
+    declared = (await api("PUT", "/v1/jobs/by-key/over", body)).json
+    assert (declared["nextRunAt"], (await api("PUT", "/v1/jobs/by-key/over", body)).json["version"]) == (None, 1)
+    assert (await api("PATCH", f"/v1/jobs/{declared['jobId']}", {"priority": "high"})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [
+        ({"maxRuns": 3}, {"maxRuns": 3, "endsAt": "2030-01-01T04:00:00Z"}),
+        ({"endsAt": "2030-01-01T02:00:00Z"}, {"endsAt": "2030-01-01T02:00:00Z"}),
+        ({"endsAt": "2031-01-01T00:00:00Z"}, {"endsAt": "2030-01-01T04:00:00Z"}),
+    ],
+)
+async def test_of_several_ends_the_earlier_one_ends_it(
+    api: Caller, beside: dict[str, object], expected: dict[str, object]
+):
+    job = (await api.post("/v1/jobs", {**PLAIN, "every": "R5/2030-01-01T00:00:00Z/PT1H", **beside})).json
+    assert {name: job[name] for name in ("maxRuns", "endsAt") if name in job} == expected
 
 
 async def test_equal_rules_share_a_schedule_however_they_are_written(api: Caller, world: World):
@@ -64,6 +119,19 @@ async def test_equal_rules_share_a_schedule_however_they_are_written(api: Caller
     assert keys == {"rrule|FREQ=MONTHLY;BYDAY=2TU;BYHOUR=9;BYMINUTE=0;BYSECOND=0|0|Europe/Berlin"}
 
 
+async def test_what_fires_alike_in_utc_shares_a_schedule(api: Caller, world: World):
+    alike = [
+        {"cronExpression": "0 9 * * *"},
+        {"cronExpression": "0 9 1-31 * MON-SUN", "timezone": "Etc/UTC"},
+        {"cronExpression": "0 9 * * *", "timezone": "GMT", "dst": {"gap": "skip"}},
+        {"when": "every day at 9:00", "timezone": "Zulu"},
+    ]
+    jobs = [(await api.post("/v1/jobs", {**PLAIN, **fields})).json for fields in alike]
+    assert {await schedule_key(world, job["jobId"]) for job in jobs} == {"cron|0 9 * * *|UTC"}
+    assert {job["timezone"] for job in jobs} == {"UTC"}
+    assert jobs[2]["dst"] == {"gap": "skip", "fold": "once"}
+
+
 async def schedule_key(world: World, job: str) -> str | None:
     async with world.database.connection() as connection:
         row = await reading.find_job(connection, world.tenant, decode("job", job))
@@ -73,14 +141,19 @@ async def schedule_key(world: World, job: str) -> str | None:
 
 async def test_a_repeating_interval_becomes_the_fields_that_it_says(api: Caller):
     job = (await api.post("/v1/jobs", {**PLAIN, "every": "R5/2030-01-01T01:00:00+01:00/P1M"})).json
-    assert {name: job.get(name) for name in ("every", "scheduleAt", "maxRuns")} == {
+    assert {name: job.get(name) for name in ("every", "scheduleAt", "endsAt", "maxRuns")} == {
         "every": "P1M",
         "scheduleAt": "2030-01-01T00:00:00Z",
-        "maxRuns": 5,
+        "endsAt": "2030-05-01T00:00:00Z",
+        "maxRuns": None,
     }
     address = f"/v1/jobs/{job['jobId']}"
-    changed = (await api("PATCH", address, {"every": "R/2031-01-01T00:00:00Z/2031-01-01T01:30:00Z"})).json
-    assert (changed["every"], changed["scheduleAt"], changed["maxRuns"]) == ("PT90M", "2031-01-01T00:00:00Z", 5)
+    changed = (await api("PATCH", address, {"every": "R2/2031-01-01T00:00:00Z/2031-01-01T01:30:00Z"})).json
+    assert {name: changed[name] for name in ("every", "scheduleAt", "endsAt")} == {
+        "every": "PT90M",
+        "scheduleAt": "2031-01-01T00:00:00Z",
+        "endsAt": "2031-01-01T01:30:00Z",
+    }
     changed = (await api("PATCH", address, {"every": "PT1H"})).json
     assert (changed["every"], changed["scheduleAt"]) == ("PT1H", "2031-01-01T00:00:00Z")
 
@@ -125,9 +198,10 @@ async def test_the_jobs_of_a_batch_spread(api: Caller, world: World):
         ({"rrule": "FREQ=DAILY", "every": 60}, "rrule"),
         ({"rrule": "FREQ=DAILY", "when": "every day"}, "when"),
         ({"rrule": "FREQ=DAILY;COUNT=5", "maxRuns": 6}, "maxRuns"),
+        ({"rrule": "FREQ=DAILY;COUNT=1001", "scheduleAt": "2030-01-01T00:00:00Z"}, "rrule"),
         ({"rrule": "FREQ=DAILY;UNTIL=20300101", "endsAt": "2031-01-01T00:00:00Z"}, "endsAt"),
         ({"rrule": "FREQ=DAILY;UNTIL=20300101", "timezone": "Mars/Base"}, "timezone"),
-        ({"every": "R5/2030-01-01T00:00:00Z/PT1H", "maxRuns": 6}, "maxRuns"),
+        ({"every": "R5/PT1H", "maxRuns": 6}, "maxRuns"),
         ({"every": "R5/2030-01-01T00:00:00Z/PT1H", "scheduleAt": "2031-01-01T00:00:00Z"}, "scheduleAt"),
         ({"every": "R5/2030-01-01T00:00:00/PT1H"}, "every"),
         ({"every": "R/2030-01-01T00:00:00Z/PT1H", "timezone": "Europe/Berlin"}, "timezone"),
@@ -144,8 +218,9 @@ async def test_what_contradicts_itself_or_has_no_meaning_is_refused_by_name(
 
 
 async def test_what_says_the_same_twice_is_taken(api: Caller):
-    fields = {"every": "R5/2030-01-01T00:00:00Z/PT1H", "scheduleAt": "2030-01-01T01:00:00+01:00", "maxRuns": 5}
-    assert (await api.post("/v1/jobs", {**PLAIN, **fields})).json["maxRuns"] == 5
+    fields = {"every": "R5/2030-01-01T00:00:00Z/PT1H", "scheduleAt": "2030-01-01T01:00:00+01:00"}
+    assert (await api.post("/v1/jobs", {**PLAIN, **fields})).json["endsAt"] == "2030-01-01T04:00:00Z"
+    assert (await api.post("/v1/jobs", {**PLAIN, "every": "R5/PT1H", "maxRuns": 5})).json["maxRuns"] == 5
 
 
 async def test_a_preview_stops_where_the_schedule_does(api: Caller):

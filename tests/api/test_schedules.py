@@ -116,6 +116,25 @@ async def test_plain_words_are_kept_in_their_canonical_form_and_can_be_changed(a
     assert not (await api("PATCH", address, {"cronExpression": None})).json.keys() & {"cronExpression", "timezone"}
 
 
+async def test_steps_may_be_years_long(api: Caller):
+    fields = {"every": "P18M", "timezone": "Europe/Berlin", "scheduleAt": "2030-03-31T07:00:00Z"}
+    job = (await api.post("/v1/jobs", {**PLAIN, **fields})).json
+    assert (job["every"], job["nextRunAt"]) == ("P1Y6M", "2030-03-31T07:00:00Z")
+    query = "every=P10Y&scheduleAt=2029-12-20T00:00:00Z&count=1000"
+    items = (await api.get(f"/v1/schedules:preview?{query}")).json["items"]
+    assert [items[0]["at"], items[-1]["at"]] == ["2029-12-20T00:00:00Z", "9989-12-20T00:00:00Z"]
+
+
+async def test_so_many_steps_that_lead_to_an_end_are_told_from_their_start(api: Caller):
+    fields = {"every": "R3/P1M/2030-04-30T09:00:00+02:00", "timezone": "Europe/Berlin"}
+    job = (await api.post("/v1/jobs", {**PLAIN, **fields})).json
+    assert {name: job[name] for name in ("every", "scheduleAt", "endsAt")} == {
+        "every": "P1M",
+        "scheduleAt": "2030-01-30T08:00:00Z",
+        "endsAt": "2030-03-30T08:00:00Z",
+    }
+
+
 async def test_calendar_steps_keep_the_time_of_day_of_their_zone(api: Caller):
     fields = {"every": "P1M", "timezone": "Europe/Berlin", "scheduleAt": "2030-01-31T08:00:00Z"}
     job = (await api.post("/v1/jobs", {**PLAIN, **fields})).json
@@ -140,7 +159,11 @@ async def test_calendar_steps_keep_the_time_of_day_of_their_zone(api: Caller):
         ({"when": "every day", "cronExpression": "0 9 * * *"}, "when"),
         ({"every": "PT1H", "timezone": "Europe/Berlin"}, "timezone"),
         ({"every": "P0M"}, "every"),
-        ({"every": "P2Y"}, "every"),
+        ({"every": "P11Y"}, "every"),
+        ({"every": "R/P1D/2030-01-31T08:00:00Z"}, "every"),
+        ({"every": "R5/P1D/2030-01-31T08:00:00Z", "timezone": "Mars/Base"}, "timezone"),
+        ({"every": "R9999/P1Y/2030-01-31T08:00:00Z"}, "every"),
+        ({"every": "R99/P1Y/2030-01-31T08:00:00Z"}, "scheduleAt"),
         ({"timezone": "Europe/Berlin"}, "timezone"),
     ],
 )

@@ -1,7 +1,7 @@
 """Cron expressions as text: what is accepted, its one canonical form, and refusals that help."""
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
 import pytest
@@ -9,6 +9,7 @@ from cronsim import CronSim, CronSimError
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from domain.readings import matcher
 from foliot.domain.errors import InvalidField
 from foliot.domain.expression import LONGEST, parse_cron
 
@@ -87,6 +88,16 @@ def test_the_canonical_form_is_its_own_canonical_form(expression):
         assert parse_cron(expression.swapcase()) == canonical
 
 
+@pytest.mark.parametrize("day", ["*", "*/1", "*/2", "1-31", "1-30", "1-15,16-31", "13", "*/2,2"])
+@pytest.mark.parametrize("weekday", ["*", "*/2", "0-6", "MON-SUN", "1-5", "0-5,6", "3", "*,3"])
+def test_the_days_of_the_canonical_form_are_those_that_were_written(day, weekday):
+    written = matcher(f"0 9 {day} * {weekday.replace('MON-SUN', '0-6')}")
+    canonical = parse_cron(f"0 9 {day} * {weekday}")
+    days = [datetime(2026, 1, 1, 9) + timedelta(days=number) for number in range(400)]  # noqa: DTZ001
+    assert [matcher(canonical)(each) for each in days] == [written(each) for each in days]
+    assert all(map(written, days)) == (canonical == "0 9 * * *")
+
+
 @settings(max_examples=500, deadline=None)
 @given(st.text("0123456789*/,-#LW SUNMOFEB@?", max_size=30) | st.text(max_size=20))
 def test_whatever_is_sent_is_an_expression_or_a_refusal_with_a_hint(expression):
@@ -107,13 +118,22 @@ def test_whatever_is_sent_is_an_expression_or_a_refusal_with_a_hint(expression):
         ("30,5,30 9 * * FRI,MON", "5,30 9 * * 1,5"),
         ("0 9 * * 1,2,3,4,5", "0 9 * * 1-5"),
         ("0 9 * * MON-WED,3-5", "0 9 * * 1-5"),
-        ("0 9 * * MON-SUN", "0 9 * * 0-6"),
-        ("0 9 * * 0-7", "0 9 * * 0-6"),
+        ("0 9 * * MON-SUN", "0 9 * * *"),
+        ("0 9 * * 0-7", "0 9 * * *"),
+        ("0 9 * * *,MON", "0 9 * * *"),
+        ("0 9 1-31 * MON", "0 9 * * *"),  # either is enough, and one of them is always there
+        ("0 9 13 * MON-SUN", "0 9 * * *"),
+        ("0 9 1-31 * 0-6", "0 9 * * *"),
+        ("0 9 1-31 * */2", "0 9 * * */2"),  # with a star both have to match
+        ("0 9 */2 * SUN-SAT", "0 9 */2 * *"),
+        ("0 9 L * 0-6", "0 9 * * *"),
+        ("0 9 * * 0-5", "0 9 * * 0-5"),
         ("0 9 * * */1", "0 9 * * *"),
         ("0 9 * * FRI-SUN", "0 9 * * 0,5,6"),
         ("0 9 10,5-6 * *", "0 9 5,6,10 * *"),
         ("0 9 5-6,10 * *", "0 9 5,6,10 * *"),
-        ("0 9 1-31 * *", "0 9 1-31 * *"),  # not `*`: beside days of the week either is enough then
+        ("0 9 1-31 * *", "0 9 * * *"),
+        ("0 9 1-30 * *", "0 9 1-30 * *"),
         ("0 0-23 * * *", "0 0-23 * * *"),  # not `*`, which follows elapsed time
         ("0 */2 * * *", "0 */2 * * *"),
         ("0 2/6 * * *", "0 2-20/6 * * *"),

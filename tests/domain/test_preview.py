@@ -2,12 +2,15 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.readings import utc
+from foliot.domain.calendar import Calendar
 from foliot.domain.preview import Outlook, compare, look_ahead
-from foliot.domain.schedule import Cron, Every
+from foliot.domain.schedule import Cron, Every, OnCalendar, repeating
+from foliot.domain.steps import Step
 
 START = utc(2026, 1, 1)
 HOUR = timedelta(hours=1)
@@ -29,6 +32,16 @@ def test_one_instant_fires_once_and_only_if_it_is_to_come():
     once = Outlook(once=START + HOUR)
     assert [fire.at for fire in look_ahead(once, START, 10)] == [START + HOUR]
     assert look_ahead(once, START + HOUR, 10) == []
+
+
+@pytest.mark.parametrize("rule", [None, "skip", "next", "previous", "nearest"])
+def test_what_is_shown_ends_with_the_last_year_but_one(rule):
+    for plain in (Every(24 * HOUR), repeating(Step(months=120), "Europe/Berlin", utc(2029, 12, 26))):
+        calendar = Calendar("UTC", business_days=(0, 1, 2, 3, 4))
+        outlook = Outlook(plain if rule is None else OnCalendar(plain, calendar, rule))
+        fires = look_ahead(outlook, utc(9988, 1, 1), 5_000)
+        assert fires
+        assert fires[-1].at < utc(9999, 1, 1)
 
 
 @settings(deadline=None)

@@ -8,19 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foliot.domain.cron import fires_after
+from domain.readings import utc
+from foliot.domain.cron import Dst, fires_after
 from foliot.domain.errors import InvalidField
+from foliot.domain.rrule import recurring
 from foliot.domain.schedule import (
     LONGEST_PERIOD,
     SHORTEST_PERIOD,
     Cron,
     Every,
     Gap,
+    Steps,
     canonical_key,
     gap,
     next_fire,
     parse_key,
 )
+from foliot.domain.steps import Step
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TICK, SECOND, DAY = timedelta(microseconds=1), timedelta(seconds=1), timedelta(days=1)
@@ -99,6 +103,56 @@ def test_keys_are_readable_and_ignore_how_a_schedule_was_written():
 def test_anchors_a_period_apart_do_not_share_because_their_first_fires_differ():
     anchor = datetime(2026, 1, 1, tzinfo=UTC)
     assert canonical_key(Every(DAY, anchor)) != canonical_key(Every(DAY, anchor + DAY))
+
+
+@pytest.mark.parametrize(
+    ("alike", "key"),
+    [
+        (
+            [
+                Cron("0 9 * * *"),
+                Cron("0 9 1-31 * MON-SUN", "Etc/UTC"),
+                Cron("0 9 * * *", "GMT", Dst("skip")),
+                Cron("0 9 * * *", "Zulu", Dst("end", "twice")),
+            ],
+            "cron|0 9 * * *|UTC",
+        ),
+        ([Cron("0 * * * *"), Cron("0 0-23 * * *"), Cron("0 0-23/1 * * *", "Etc/Zulu")], "cron|0 * * * *|UTC"),
+        ([Cron("0 */12 * * *"), Cron("0 0,12 * * *")], "cron|0 */12 * * *|UTC"),
+        (
+            [
+                recurring("FREQ=DAILY", "UTC", Dst(), None),
+                recurring("FREQ=DAILY", "Etc/Universal", Dst("skip", "twice"), None),
+            ],
+            "rrule|FREQ=DAILY;BYHOUR=0;BYMINUTE=0;BYSECOND=0|0|UTC",
+        ),
+        ([Steps(Step(1), "UTC"), Steps(Step(1), "Etc/GMT", None, Dst("skip"))], "steps|P1M|UTC|-"),
+    ],
+)
+def test_what_fires_alike_in_utc_is_one_schedule(alike, key):
+    assert {canonical_key(each) for each in alike} == {key}
+
+
+def test_where_clocks_change_the_same_texts_are_two_schedules():
+    berlin = [Cron("0 * * * *", "Europe/Berlin"), Cron("0 0-23 * * *", "Europe/Berlin")]
+    assert canonical_key(berlin[0]) != canonical_key(berlin[1])
+    autumn = utc(2026, 10, 25, 0, 30)
+    assert next_fire(berlin[0], autumn) != next_fire(berlin[1], autumn)
+
+
+@pytest.mark.parametrize(
+    ("key", "now"),
+    [
+        ("cron|0 9 1-31 * *|Etc/UTC|skip|once", "cron|0 9 * * *|UTC"),
+        ("cron|0 0-23 * * *|UTC", "cron|0 * * * *|UTC"),
+        (
+            "rrule|FREQ=DAILY;BYHOUR=0;BYMINUTE=0;BYSECOND=0|0|GMT|end|twice",
+            "rrule|FREQ=DAILY;BYHOUR=0;BYMINUTE=0;BYSECOND=0|0|UTC",
+        ),
+    ],
+)
+def test_a_key_of_an_earlier_spelling_is_still_read(key, now):
+    assert canonical_key(parse_key(key)) == now
 
 
 @pytest.mark.parametrize(

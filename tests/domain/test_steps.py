@@ -16,7 +16,7 @@ from foliot.domain.steps import Step, Steps, parse_step
 
 STEPS = st.builds(
     Step,
-    months=st.sampled_from([0, 0, 1, 3, 12]),
+    months=st.sampled_from([0, 0, 1, 3, 12, 18, 118]),
     days=st.sampled_from([1, 1, 7, 30]),
     clock=st.sampled_from([timedelta(), timedelta(), timedelta(hours=2), timedelta(seconds=90)]),
 )
@@ -73,6 +73,10 @@ def test_the_key_of_a_schedule_reads_back(steps):
     [
         ("P1M", (2026, 1, 31, 9), [(2026, 2, 28, 9), (2026, 3, 31, 9), (2026, 4, 30, 9), (2026, 5, 31, 9)]),
         ("P1Y", (2024, 2, 29), [(2025, 2, 28), (2026, 2, 28), (2027, 2, 28), (2028, 2, 29)]),
+        ("P2Y", (2024, 2, 29), [(2026, 2, 28), (2028, 2, 29), (2030, 2, 28), (2032, 2, 29)]),
+        ("P18M", (2026, 8, 31), [(2028, 2, 29), (2029, 8, 31), (2031, 2, 28), (2032, 8, 31)]),
+        ("P10Y", (2026, 1, 1), [(2036, 1, 1), (2046, 1, 1)]),
+        ("P3650D", (2026, 1, 1), [(2035, 12, 30), (2045, 12, 27)]),
         ("P1M1D", (2026, 1, 1), [(2026, 2, 2), (2026, 3, 3), (2026, 4, 4), (2026, 5, 5)]),
         ("P1MT6H", (2026, 1, 1), [(2026, 2, 1, 6), (2026, 3, 1, 12), (2026, 4, 1, 18), (2026, 5, 2)]),
     ],
@@ -157,6 +161,8 @@ def test_one_text_for_each(written, canonical):
     assert str(parse_step(written, "every")) == canonical
 
 
-def test_longer_than_a_year_is_refused():
-    with pytest.raises(InvalidField, match="366 days"):
-        repeating(parse_step("P13M", "every"), "UTC", None)
+@pytest.mark.parametrize("written", ["P121M", "P10Y2D", "P3654D", "PT87673H"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_longer_than_ten_years_is_refused(written, zone):
+    with pytest.raises(InvalidField, match="ten years"):
+        repeating(parse_step(written, "every"), zone, None)

@@ -12,12 +12,27 @@ from foliot.domain.zone import check_zone, first_change, first_showing, offset_a
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SECOND = timedelta(seconds=1)
+UTC_NAMES = [
+    f"{area}{name}"
+    for area in ("", "Etc/")
+    for name in ("UTC", "UCT", "Zulu", "Universal", "GMT", "GMT0", "GMT+0", "GMT-0", "Greenwich")
+]
 
 
 @settings(deadline=None)
 @given(st.sampled_from(sorted(available_timezones() - {"localtime", "Factory"})))
 def test_every_iana_name_is_a_zone(name):
-    assert check_zone(name).key == name
+    found = check_zone(name)
+    assert found.key == (name if name not in UTC_NAMES else "UTC")
+    assert found.utcoffset(datetime(2026, 7, 1)) == ZoneInfo(name).utcoffset(datetime(2026, 7, 1))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("name", UTC_NAMES)
+def test_utc_has_one_name_and_only_what_never_was_anything_else_is_utc(name):
+    assert check_zone(name).key == "UTC"
+    for year in range(1900, 2100, 5):
+        for month in (1, 7):
+            assert not ZoneInfo(name).utcoffset(datetime(year, month, 1))  # noqa: DTZ001 - a reading
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from foliot.api.tenants import meant
 from foliot.domain.errors import InvalidField, NotFound
 from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Kind
+from foliot.kit.clock import wall
 from foliot.services.insights.jobs import job_view
 from foliot.store.database import ACTING_FOR
 from foliot.store.reading import JobRow
@@ -22,6 +23,7 @@ from foliot.wire.calendars import NO_CALENDARS, Calendars
 from foliot.wire.job_views import CreatedJobs, JobView, VersionView
 from foliot.wire.jobs import JobBatch, JobBody, check_key, draft_of, drafts_of
 from foliot.wire.pages import Page
+from foliot.wire.timing import check_not_over
 
 Done = TypeVar("Done")
 
@@ -51,10 +53,17 @@ def _draft(call: Call, body: JobBody, calendars: Calendars) -> Draft:
     return draft
 
 
+def _to_come(body: JobBody, draft: Draft) -> Draft:
+    """The same, unless all of it has been. What is declared by key again and again may be over: nothing is new then."""
+    check_not_over(body, draft.not_before, draft.ends_at, wall())
+    return draft
+
+
 def _drafts(call: Call, calendars: Calendars) -> list[Draft]:
     drafts = drafts_of(call.body, call.tenant.id, calendars)
-    for index, body in enumerate(call.body.jobs):
+    for index, (body, draft) in enumerate(zip(call.body.jobs, drafts, strict=True)):
         try:
+            _to_come(body, draft)
             check_target(call, body.handler)
         except InvalidField as error:
             raise error.within(f"jobs[{index}]") from None
@@ -70,7 +79,7 @@ def _with_room(call: Call, drafts: Sequence[Draft]) -> Sequence[Draft]:
 
 async def create_job(call: Call) -> Reply:
     async def create(calendars: Calendars) -> bytes:
-        (draft,) = _with_room(call, [_draft(call, call.body, calendars)])
+        (draft,) = _with_room(call, [_to_come(call.body, _draft(call, call.body, calendars))])
         return await call.services.control.create(
             call.tenant.id,
             draft,
@@ -148,7 +157,8 @@ async def change_job(call: Call) -> Reply:
             body = merged(row, call.raw)
             # A job whose target has been forbidden since can still be changed otherwise.
             is_new = "handler" in call.body
-            return _draft(call, body, calendars) if is_new else draft_of(body, call.tenant.id, calendars)
+            draft = _draft(call, body, calendars) if is_new else draft_of(body, call.tenant.id, calendars)
+            return _to_come(body, draft)
 
         row = await call.services.control.change(call.tenant.id, job_id(call), edited)
         return Reply(view_of(call, row, calendars))

@@ -8,7 +8,7 @@ from foliot.domain.errors import InvalidField
 from foliot.services.insights.jobs import body_of
 from foliot.store.reading import JobRow
 from foliot.wire.jobs import JobBody
-from foliot.wire.timing import REPLACES, TAKES_ALONG, camel, implied
+from foliot.wire.timing import REPLACES, TAKES_ALONG, said_in
 
 
 def merged(row: JobRow, patch: bytes) -> JobBody:
@@ -35,7 +35,14 @@ def _said_by(name: str, value: msgspec.Raw, body: dict[str, Any]) -> list[str]:
     written = msgspec.json.decode(value)
     if not isinstance(written, str):
         return []
-    return [camel(each) for each in implied({name: written, "timezone": body.get("timezone")})]
+    said = said_in({name: written, "timezone": body.get("timezone")})
+    # A number says anew when it is over, whichever field an earlier one became.
+    is_spoken_of = {
+        "scheduleAt": said.start is not None,
+        "endsAt": said.until is not None or said.number is not None,
+        "maxRuns": said.number is not None,
+    }
+    return [field for field, is_so in is_spoken_of.items() if is_so]
 
 
 def _is_given(value: Any) -> bool:

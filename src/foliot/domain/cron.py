@@ -8,7 +8,7 @@ import msgspec
 from cronsim import CronSim
 
 from foliot.domain.daylight import USUAL, Dst, instants_after
-from foliot.domain.expression import parse_cron
+from foliot.domain.expression import parse_cron, without_clock_changes
 from foliot.domain.zone import check_zone
 
 __all__ = ["USUAL", "Cron", "Dst", "check_zone", "fires_after", "next_after", "parse_cron"]
@@ -22,9 +22,13 @@ class Cron(msgspec.Struct, frozen=True):
     dst: Dst = USUAL
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "expression", parse_cron(self.expression))
-        check_zone(self.timezone)
-        if _follows_elapsed_time(self.expression):  # the rules mean nothing to it, so schedules that say so are equal
+        expression, timezone = parse_cron(self.expression), check_zone(self.timezone).key
+        if timezone == "UTC":
+            expression = without_clock_changes(expression)
+        msgspec.structs.force_setattr(self, "expression", expression)
+        msgspec.structs.force_setattr(self, "timezone", timezone)
+        # Where the rules mean nothing, schedules that have some are equal to those that have none.
+        if timezone == "UTC" or _follows_elapsed_time(expression):
             msgspec.structs.force_setattr(self, "dst", USUAL)
 
 

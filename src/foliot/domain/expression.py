@@ -38,6 +38,7 @@ _ALLOWED: Final = MappingProxyType(
 )
 _WITHOUT_A_STAR: Final = MappingProxyType({"second": range(60), "minute": range(60), "month": range(1, 13)})
 """Fields in which a `*` is only short for all: in the others one at the start has a meaning of its own."""
+_EVERY_DAY: Final = MappingProxyType({"day-of-month": {*range(1, 32)}, "day-of-week": {*range(7)}})
 FIELDS: Final = tuple(_ALLOWED)
 """In the order in which they are written; seconds may be missing."""
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -104,7 +105,15 @@ def _canonical(expression: str) -> str:
     }
     if shared.get("second") == "0":
         del shared["second"]
-    return " ".join(shared.values())
+    return " ".join({**shared, **_shared_days(shared, days=read.days, weekdays=read.weekdays)}.values())
+
+
+@lru_cache(maxsize=4096)
+def without_clock_changes(canonical: str) -> str:
+    """The same where no clock is ever changed: there a `*` of the hour is only short for all, too."""
+    words = canonical.split()
+    words[-4] = _shortest("hour", CronSim(canonical, _ANY_START).hours, range(24))
+    return " ".join(words)
 
 
 def _canonical_field(name: str, word: str) -> str:
@@ -117,14 +126,36 @@ def _shared(name: str, word: str, numbers: Iterable[object]) -> str:
     """One text for all words that stand for the same numbers."""
     if name not in _WITHOUT_A_STAR and not _NUMERIC.fullmatch(word):
         return word
-    days = 7 if name == "day-of-week" else 100
-    found = sorted({number % days for number in numbers if isinstance(number, int)})
+    return _shortest(name, numbers, _WITHOUT_A_STAR.get(name, range(0)))
+
+
+def _shared_days(words: dict[str, str], **numbers: Iterable[object]) -> dict[str, str]:
+    """One text for all days that are meant. A field with all of them beside a restricted one leaves nothing out.
+
+    With a `*` at the start of either, both have to match; without one, either is enough.
+    """
+    pairs = zip(_EVERY_DAY.items(), numbers.values(), strict=True)
+    full = {name for (name, every), found in pairs if every <= {*_rising(name, found)}}
+    if full and not any(words[name].startswith("*") for name in _EVERY_DAY):
+        full = {*_EVERY_DAY}
+    return dict.fromkeys(full, "*")
+
+
+def _shortest(name: str, numbers: Iterable[object], every: Sequence[int]) -> str:
+    """With a `*` where the numbers are those of `every`, or evenly taken from its start."""
+    found = _rising(name, numbers)
     step = found[1] - found[0] if len(found) > 1 else 0
-    if step and found == [*_WITHOUT_A_STAR.get(name, ())][::step]:
+    if step and found == [*every[::step]]:
         return "*" if step == 1 else f"*/{step}"
     if step > 1 and len(found) > 2 and found == [*range(found[0], found[-1] + 1, step)]:
         return f"{found[0]}-{found[-1]}/{step}"
     return ",".join(_runs(found))
+
+
+def _rising(name: str, numbers: Iterable[object]) -> list[int]:
+    """Sunday is 0 and 7; what is no number, or stands for the last day, is left out."""
+    days = 7 if name == "day-of-week" else 100
+    return sorted({number % days for number in numbers if isinstance(number, int) and number >= 0})
 
 
 def _runs(numbers: list[int]) -> Iterator[str]:

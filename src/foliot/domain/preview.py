@@ -1,7 +1,7 @@
 """What a schedule will do next, on which of those days the clocks change, and what an edit makes of it."""
 
 from collections.abc import Iterator
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from itertools import islice, takewhile
 from typing import Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -12,6 +12,8 @@ from foliot.domain.zone import first_showing, offset_at
 Transition = Literal["gap", "fold"]
 Change = Literal["same", "added", "removed"]
 _SECOND: Final = timedelta(seconds=1)
+_END: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""Of what is shown: its last day has no tomorrow."""
 
 
 class Outlook(NamedTuple):
@@ -90,6 +92,6 @@ def _offset_before(zone: ZoneInfo, midnight: datetime) -> timedelta:
 
 
 def _fires(recurrence: Recurrence, after: datetime) -> Iterator[datetime]:
-    while (fire := next_fire(recurrence, after)) is not None:
+    while (fire := next_fire(recurrence, after)) is not None and fire < _END:
         yield fire
         after = fire

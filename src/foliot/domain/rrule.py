@@ -41,10 +41,11 @@ class Rrule(msgspec.Struct, frozen=True):
     phase: int = 0
 
     def __post_init__(self) -> None:
-        check_zone(self.timezone)
+        msgspec.structs.force_setattr(self, "timezone", check_zone(self.timezone).key)
         if not 0 <= self.phase < self.rule.interval:
             raise ValueError(f"one of {self.rule.interval} periods, not {self.phase}")
-        if self.rule.freq > Freq.DAILY:  # it fires whenever a reading is shown: the rules mean nothing to it
+        # The rules mean nothing to what fires whenever a reading is shown, nor where the clocks never change.
+        if self.rule.freq > Freq.DAILY or self.timezone == "UTC":
             msgspec.structs.force_setattr(self, "dst", USUAL)
         if not _ever_fires(self.rule, self.phase):
             hint = "look at it with schedule preview; the last day of a month is BYMONTHDAY=-1"

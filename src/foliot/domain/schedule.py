@@ -30,6 +30,7 @@ __all__ = [
     "calendar_of",
     "canonical_key",
     "destination_of",
+    "fires_from",
     "gap",
     "next_fire",
     "parse_key",
@@ -40,7 +41,8 @@ __all__ = [
 ]
 
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
-LONGEST_PERIOD: Final = timedelta(days=366)
+LONGEST_PERIOD: Final = timedelta(days=3_653)
+"""Ten years, however many of them are leap years."""
 _UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
@@ -97,7 +99,7 @@ def zones_of(recurrence: Recurrence) -> frozenset[str]:
 
 
 def _not_between() -> InvalidField:
-    return InvalidField("every", "must lie between one second and 366 days", 'for example "PT90S"')
+    return InvalidField("every", "must lie between one second and ten years", 'for example "PT90S"')
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -119,12 +121,16 @@ def next_fire(recurrence: Recurrence, after: datetime) -> datetime | None:
         case Steps():
             return next_step(recurrence, after)
         case OnCalendar():
-            following = partial(next_fire, recurrence.recurrence)
-            return next_allowed(following, recurrence.calendar, recurrence.rule, after)
+            return _next_on_calendar(recurrence, after)
         case Rrule():
             return next(rule_fires_after(recurrence, after), None)
         case _:
             assert_never(recurrence)
+
+
+def fires_from(recurrence: Plain, start: datetime) -> Iterator[datetime]:
+    """Go through all fires from `start` on, one at it included, rising."""
+    return _fires(recurrence, start - datetime.resolution)
 
 
 def taken_away(recurrence: Recurrence, after: datetime, until: datetime) -> Iterator[Taken]:
@@ -222,7 +228,7 @@ def _anchor(text: str) -> datetime | None:
     return None if text == "-" else datetime.fromisoformat(text)
 
 
-def _fires(recurrence: Cron | Steps | Rrule | OnCalendar, after: datetime) -> Iterator[datetime]:
+def _fires(recurrence: Recurrence, after: datetime) -> Iterator[datetime]:
     if isinstance(recurrence, Cron):
         yield from fires_after(recurrence.expression, ZoneInfo(recurrence.timezone), after, recurrence.dst)
         return
@@ -232,6 +238,14 @@ def _fires(recurrence: Cron | Steps | Rrule | OnCalendar, after: datetime) -> It
     while (fire := next_fire(recurrence, after)) is not None:
         yield fire
         after = fire
+
+
+def _next_on_calendar(recurrence: OnCalendar, after: datetime) -> datetime | None:
+    following = partial(next_fire, recurrence.recurrence)
+    try:
+        return next_allowed(following, recurrence.calendar, recurrence.rule, after)
+    except OverflowError:  # it looks a month further than the instant itself
+        return None
 
 
 def _next_whole_period(every: Every, after: datetime) -> datetime | None:

@@ -58,7 +58,9 @@ class Steps(msgspec.Struct, frozen=True):
     dst: Dst = USUAL
 
     def __post_init__(self) -> None:
-        check_zone(self.timezone)
+        msgspec.structs.force_setattr(self, "timezone", check_zone(self.timezone).key)
+        if self.timezone == "UTC":  # whose clocks never change: the rules mean nothing
+            msgspec.structs.force_setattr(self, "dst", USUAL)
         if self.anchor is not None:
             msgspec.structs.force_setattr(self, "anchor", self.anchor.astimezone(UTC))
 
@@ -101,6 +103,16 @@ def next_step(steps: Steps, after: datetime) -> datetime | None:
     except (OverflowError, ValueError):  # the calendar ends with the year 9999
         return None
     return to_come[0]
+
+
+def steps_before(end: datetime, step: Step, number: int, zone: ZoneInfo) -> datetime:
+    """The instant from which so many steps lead to `end`; OverflowError or ValueError if the calendar began later."""
+    last = end - number * step.clock
+    if not step.is_calendrical:
+        return last
+    shown = last.astimezone(zone).replace(tzinfo=None)
+    day = _months_later(shown.date() - timedelta(days=number * step.days), -number * step.months)
+    return first_showing(zone, datetime.combine(day, shown.time()))
 
 
 def _showings(zone: ZoneInfo, reading: datetime, dst: Dst) -> tuple[datetime, ...]:

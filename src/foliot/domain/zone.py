@@ -11,14 +11,17 @@ from foliot.domain.errors import InvalidField
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}")
 _OF_THE_MACHINE: Final = frozenset({"localtime", "Factory"})  # files in the zone folder that name no place
+_UTC: Final = frozenset(
+    {"GMT", "GMT+0", "GMT-0", "GMT0", "Greenwich", "UCT", "UTC", "Universal", "Zulu"}
+)  # and each of them in Etc/; of no other names is it certain that they will mean the same for ever
 _SECOND: Final = timedelta(seconds=1)
 _PROBE: Final = timedelta(days=3)  # Recife went there and back within 7 days less an hour in 2000, no zone was faster
 
 
 def check_zone(name: str, field: str = "timezone") -> ZoneInfo:
-    """Find the zone with exactly this IANA name; nothing else reaches the file system."""
+    """Find the zone with exactly this IANA name; nothing else reaches the file system. All names of UTC are one."""
     if name in _names():
-        return ZoneInfo(name)
+        return ZoneInfo("UTC" if name.removeprefix("Etc/") in _UTC else name)
     raise InvalidField(field, f"unknown time zone {name[:64]!r}", _nearest(name))
 
 

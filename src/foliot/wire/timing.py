@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, NamedTuple, assert_never
 
 import msgspec
 from msgspec import Meta
 
+from foliot.domain.counted import nth_fire
 from foliot.domain.cron import USUAL, Cron, Dst
 from foliot.domain.duration import format_duration, parse_duration
 from foliot.domain.errors import InvalidField
@@ -75,17 +76,28 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, body: Any) -> "Timing":
         """Those of a job, or of a question: instants checked and in UTC, what a text says besides in its own field."""
         fields = {name: getattr(body, name, None) for name in cls.__struct_fields__}
-        for name, value in implied(fields).items():
-            if fields[name] not in {None, value}:
-                raise _contradiction(fields, name)
-            fields[name] = value
+        said = said_in(fields)
+        for name, value in (("schedule_at", said.start), ("ends_at", said.until)):
+            _agree(fields, name, value)
+        if fields["schedule_at"] is None:  # with a start they are instants, and not runs
+            _agree(fields, "max_runs", said.number)
         fields["schedule_at"] = check_instant(fields["schedule_at"], "scheduleAt")
         fields["ends_at"] = check_instant(fields["ends_at"], "endsAt")
         if fields["every"] is not None and is_repeat(fields["every"]):
-            fields["every"] = parse_repeat(fields["every"]).step
+            fields["every"] = parse_repeat(fields["every"], fields["timezone"] or "UTC").step
         if fields["rrule"] is not None:
             fields["rrule"] = take_limits(fields["rrule"], fields["timezone"] or "UTC").rest
-        return cls(**fields)
+        timing = cls(**fields)
+        return timing if said.number is None else timing._counted(said.number)
+
+    def _counted(self, number: int) -> "Timing":
+        """The same that ends with the n-th instant from its start, if it has a start, unless it ends before."""
+        recurrence = self.recurrence()
+        if recurrence is None or self.schedule_at is None:
+            return self
+        last = nth_fire(recurrence, self.schedule_at, number, "rrule" if self.rrule is not None else "every")
+        ends = [each for each in (self.ends_at, last) if each is not None and each <= LATEST]
+        return msgspec.structs.replace(self, ends_at=min(ends, default=None))
 
     def recurrence(self, seed: str | None = None) -> Plain | None:
         """What they ask for; none if nothing recurs. InvalidField if they contradict each other.
@@ -183,14 +195,34 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
                 assert_never(recurrence)
 
 
-def implied(fields: Mapping[str, Any]) -> dict[str, Any]:
+class Said(NamedTuple):
     """What `R5/start/step`, COUNT and UNTIL say about the other fields of a schedule."""
-    found: dict[str, Any] = {}
+
+    start: datetime | None = None
+    number: int | None = None
+    """Of instants from the start, those before now included; without a start, of runs from now on."""
+    until: datetime | None = None
+
+
+def said_in(fields: Mapping[str, Any]) -> Said:
+    timezone = fields.get("timezone") or "UTC"
     if is_repeat(fields.get("every")):
-        _, found["schedule_at"], found["max_runs"] = parse_repeat(fields["every"])
-    elif fields.get("rrule") is not None:
-        _, found["max_runs"], found["ends_at"] = take_limits(fields["rrule"], fields.get("timezone") or "UTC")
-    return {name: value for name, value in found.items() if value is not None}
+        _, start, number = parse_repeat(fields["every"], timezone)
+        return Said(start, number)
+    if fields.get("rrule") is not None:
+        _, number, until = take_limits(fields["rrule"], timezone)
+        return Said(None, number, until)
+    return Said()
+
+
+def check_not_over(body: Any, start: datetime | None, end: datetime | None, now: datetime) -> None:
+    """Refuse a new schedule of so many instants that have all been: whoever writes it expects another one."""
+    said = said_in({name: getattr(body, name) for name in ("every", "rrule", "timezone")})
+    if said.number is None or start is None or end is None or end >= now:
+        return
+    hint = "give it a later start or a greater number, or write the number as maxRuns, which counts runs from now on"
+    message = f"all its instants have passed, the last at {rfc3339(end)}"
+    raise InvalidField("every" if body.every is not None else "rrule", message, hint)
 
 
 def seed_of(tenant: int, key: str | None, name: str | None) -> str | None:
@@ -199,12 +231,17 @@ def seed_of(tenant: int, key: str | None, name: str | None) -> str | None:
     return None if own is None else f"{tenant}/{own}"
 
 
-def _contradiction(fields: Mapping[str, Any], name: str) -> InvalidField:
-    source = "every" if is_repeat(fields["every"]) else "rrule"
-    part = {"schedule_at": "the start", "ends_at": "UNTIL", "max_runs": "the number"}[name]
-    part = "COUNT" if source == "rrule" and name == "max_runs" else part
-    hint = f"take one of them out: {part} of {source} already says it"
-    return InvalidField(camel(name), f"contradicts {part} of {source}", hint)
+def _agree(fields: dict[str, Any], name: str, value: Any) -> None:
+    """Take what a text says for a field; refused if the field says otherwise."""
+    if value is None:
+        return
+    if fields[name] not in {None, value}:
+        source = "every" if is_repeat(fields["every"]) else "rrule"
+        part = {"schedule_at": "the start", "ends_at": "UNTIL", "max_runs": "the number"}[name]
+        part = "COUNT" if source == "rrule" and name == "max_runs" else part
+        hint = f"take one of them out: {part} of {source} already says it"
+        raise InvalidField(camel(name), f"contradicts {part} of {source}", hint)
+    fields[name] = value
 
 
 def check_instant(instant: datetime | None, field: str) -> datetime | None:
