@@ -13,6 +13,9 @@ _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", 
 _DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
 _HALTS = frozenset({"kill", "stop"})
 _KILLS = frozenset({"kill", "poison"})
+_HARMLESS = frozenset({"clockJump", "delay"})
+"""What costs a worker neither a lease nor a result: only the database's clock says when a lease is over, and a delay is
+a small part of one."""
 _NODES = ("api", "scheduler", "worker")
 
 
@@ -31,7 +34,7 @@ class FaultBook:
         self._recovery = bounds.recovery + bounds.lateness
         self._schedulers = bounds.schedulers
         self._everybody = [fault for fault in self.all if strikes_everybody(fault)]
-        self._some = [fault for fault in self.all if fault.workers]
+        self._some = [fault for fault in self.all if fault.workers and fault.kind not in _HARMLESS]
         self._by_worker: dict[str, list[Fault]] = defaultdict(list)
         for fault in self._some:
             for worker in fault.workers:
