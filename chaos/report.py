@@ -33,7 +33,7 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict
         "notPossibleHere": dict(done.lacking),
         "neverHappened": done.unused,
         "lateness": verdict.measures["L1"],
-        "recovery": verdict.measures["L2"]["promised"],
+        "recovery": verdict.measures["L2"]["promised"] | verdict.measures["L2"]["unpromised"],
         "missedTargets": verdict.missed,
         "unjudged": f"{verdict.unjudged} of {verdict.jobs} jobs",
         "zombies": {
@@ -115,9 +115,9 @@ def _table(title: str, head: tuple[str, str], rows: dict[str, Any]) -> list[str]
 
 
 def _recovered(name: str, each: dict[str, Any]) -> str:
-    worst = each.get("worst")
-    kept = "not measured" if worst is None else "yes" if worst <= each["bound"] else "**no**"
-    return f"| {name} | {each['cases']} | {_seconds(worst)} | {_seconds(each['bound'])} | {kept} |"
+    worst, bound = each.get("worst"), each.get("bound")
+    kept = "not measured" if worst is None else "-" if bound is None else "yes" if worst <= bound else "**no**"
+    return f"| {name} | {each['cases']} | {_seconds(worst)} | {_seconds(bound)} | {kept} |"
 
 
 def _seconds(value: float | None) -> str:
