@@ -24,6 +24,8 @@ from chaos.verdict import Verdict, check
 
 ENOUGH = 600.0
 """Seconds from which on every possible fault and every rare path must have been seen: only such a run is a proof."""
+PLENTY = 200_000
+"""Acknowledged runs that a proof has at least."""
 REPORT = "report"
 UNJUDGED = 0.01
 """The share of jobs that may go unjudged in a proof."""
@@ -41,7 +43,8 @@ def complaints(verdict: Verdict, done: Done) -> list[str]:
     late = [f"too slow: {each}" for each in too_slow(recovery)]
     share = verdict.unjudged / max(verdict.jobs, 1)
     unsure = [f"not judged: {verdict.unjudged} of {verdict.jobs} jobs"] if share > UNJUDGED else []
-    return [*quiet, *unseen, *late, *unsure, *(f"never happened: {kind}" for kind in done.unused)]
+    few = [f"too few: {done.acknowledged:,} acknowledged of {PLENTY:,}"] if done.acknowledged < PLENTY else []
+    return [*quiet, *unseen, *late, *unsure, *few, *(f"never happened: {kind}" for kind in done.unused)]
 
 
 def clear(folder: Path) -> None:
@@ -122,6 +125,8 @@ def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
     else:
         clear(folder)
     say(f"the report is in {place}")
+    if not is_proof:
+        say(f"this is no proof: that takes {ENOUGH:.0f} s, and nothing may be lacking")
     faults = len(evidence.faults)
     say(f"chaos: {done.acknowledged} acknowledged, {verdict.violations} violations, seed {seed}, {faults} faults")
     return 1 if failed else 0
