@@ -98,7 +98,6 @@ def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     assert verdict.violations == 0, verdict.to_markdown()
     recovery = verdict.measures["L2"]["promised"]
     assert not [name for name, within in WITHIN.items() if not recovery[name].get("worst", within) < within], recovery
-    assert verdict.measures["L1"]["quiet"].get("max", 0.0) < evidence.settings["seconds"]
     assert set(verdict.idle) <= {"S13", "S31"}
     assert verdict.rare["lease take-overs"]
     assert not [path for path in ALWAYS if not verdict.rare[path]]
