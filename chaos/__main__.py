@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -110,9 +111,10 @@ def main() -> None:
 def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
     """Judge what the run has left, publish it, and say in the last line how it went; 0 if it went as it must."""
     folder, seconds, seed = options.folder, options.seconds, options.seed
+    began = time.monotonic()
     evidence = load(folder)
     verdict = check(evidence)
-    found = report.make(evidence, done, verdict, again(given, seconds, seed))
+    found = report.make(evidence, done, verdict, again(given, seconds, seed), time.monotonic() - began)
     is_proof = seconds >= ENOUGH
     place = given.report or (folder_for("chaos") if is_proof and options.only is None else folder / REPORT)
     report.write(place, found, evidence, verdict)

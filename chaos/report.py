@@ -17,8 +17,8 @@ from chaos.verdict import Verdict
 TRIED = ("commit", "cores", "processor", "system", "Python", "PostgreSQL")
 
 
-def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict[str, Any]:
-    """Everything that the report says; `command` repeats the run."""
+def make(evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_in: float) -> dict[str, Any]:
+    """Everything that the report says; `command` repeats the run; so many seconds it took to read and judge it."""
     outcomes = Counter(operation.outcome for operation in evidence.operations)
     return {
         **published.machine(),
@@ -29,6 +29,7 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict
         "operations": {kind: outcomes[kind] for kind in sorted(outcomes)},
         "kinds": dict(sorted(Counter(operation.kind for operation in evidence.operations).items())),
         "effects": len(evidence.effects),
+        "judgedIn": round(judged_in, 1),
         "faults": dict(sorted(Counter(fault.kind for fault in evidence.faults).items())),
         "notPossibleHere": dict(done.lacking),
         "neverHappened": done.unused,
@@ -70,6 +71,7 @@ def page(found: dict[str, Any]) -> str:
         "Every target of quality was met." if not found["missedTargets"] else "Targets of quality that were missed:",
         *(f"- {each}" for each in found["missedTargets"]),
         "",
+        f"{found['effects']:,} effects were read and judged in {found['judgedIn']:.1f} s.",
         f"Too many unanswered calls to judge their instants: {found['unjudged']}.",
         "What the checks and measures mean: [reading a chaos report](../../guides/chaos.md).",
         "",

@@ -1,6 +1,7 @@
 """What `python -m chaos` says at its end, and when it fails."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def test_a_clean_run_ends_with_one_line_and_leaves_no_records(tmp_path: Path, ca
     assert said.splitlines()[-1] == f"chaos: 200000 acknowledged, 0 violations, seed 5, {faults} faults"
     assert said.splitlines()[-2].startswith("this is no proof: ")
     assert not (tmp_path / "run").exists()
-    assert "Targets of quality that were missed" in (tmp_path / "report" / "report.md").read_text()
+    page = (tmp_path / "report" / "report.md").read_text()
+    assert "Targets of quality that were missed" in page
+    assert re.search(rf"^{len(evidence.effects):,} effects were read and judged in \d+\.\d s\.$", page, re.MULTILINE)
 
 
 def test_a_violation_fails_a_run_of_any_length_and_is_told_with_seed_commit_and_events(
