@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ from chaos.verdict import Verdict, check
 
 ENOUGH = 600.0
 """Seconds from which on every possible fault and every rare path must have been seen: only such a run is a proof."""
+PLENTY = 200_000
+"""Acknowledged runs that a proof has at least."""
 REPORT = "report"
 UNJUDGED = 0.01
 """The share of jobs that may go unjudged in a proof."""
@@ -41,7 +44,8 @@ def complaints(verdict: Verdict, done: Done) -> list[str]:
     late = [f"too slow: {each}" for each in too_slow(recovery)]
     share = verdict.unjudged / max(verdict.jobs, 1)
     unsure = [f"not judged: {verdict.unjudged} of {verdict.jobs} jobs"] if share > UNJUDGED else []
-    return [*quiet, *unseen, *late, *unsure, *(f"never happened: {kind}" for kind in done.unused)]
+    few = [f"too few: {done.acknowledged:,} acknowledged of {PLENTY:,}"] if done.acknowledged < PLENTY else []
+    return [*quiet, *unseen, *late, *unsure, *few, *(f"never happened: {kind}" for kind in done.unused)]
 
 
 def clear(folder: Path) -> None:
@@ -107,9 +111,10 @@ def main() -> None:
 def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
     """Judge what the run has left, publish it, and say in the last line how it went; 0 if it went as it must."""
     folder, seconds, seed = options.folder, options.seconds, options.seed
+    began = time.monotonic()
     evidence = load(folder)
     verdict = check(evidence)
-    found = report.make(evidence, done, verdict, again(given, seconds, seed))
+    found = report.make(evidence, done, verdict, again(given, seconds, seed), time.monotonic() - began)
     is_proof = seconds >= ENOUGH
     place = given.report or (folder_for("chaos") if is_proof and options.only is None else folder / REPORT)
     report.write(place, found, evidence, verdict)
@@ -122,6 +127,8 @@ def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
     else:
         clear(folder)
     say(f"the report is in {place}")
+    if not is_proof:
+        say(f"this is no proof: that takes {ENOUGH:.0f} s, and nothing may be lacking")
     faults = len(evidence.faults)
     say(f"chaos: {done.acknowledged} acknowledged, {verdict.violations} violations, seed {seed}, {faults} faults")
     return 1 if failed else 0

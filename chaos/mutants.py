@@ -37,9 +37,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def caught(self) -> bool:
-        """By a named S-check on running processes, and only because of the mutation."""
+        """By a named S-check on running processes, in time, and only because of the mutation."""
         clean = self.control is not None and not self.control.found and not self.control.void
-        return clean and bool(self.rounds[-1].found)
+        return clean and bool(self.rounds[-1].found) and self.seconds <= LIMIT
 
     def row(self) -> str:
         last, control = self.rounds[-1], self.control
@@ -50,8 +50,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 ABOUT: Final = (
     "Each is Foliot with one safeguard taken out, started under chaos with the faults that the safeguard is there for."
-    " It is caught when a named check fails on running processes, and the unmutated code passes with the same seed and"
-    " the same faults. Where answers and the ledger alone show the violation, the run ends there."
+    " It is caught when a named check fails on running processes within ten minutes, and the unmutated code passes with"
+    " the same seed and the same faults. Where answers and the ledger alone show the violation, the run ends there."
 )
 HEAD: Final = ("| mutant | | by | after | seed | unmutated |", "|---|---|---|---|---|---|")
 

@@ -17,8 +17,8 @@ from chaos.verdict import Verdict
 TRIED = ("commit", "cores", "processor", "system", "Python", "PostgreSQL")
 
 
-def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict[str, Any]:
-    """Everything that the report says; `command` repeats the run."""
+def make(evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_in: float) -> dict[str, Any]:
+    """Everything that the report says; `command` repeats the run; so many seconds it took to read and judge it."""
     outcomes = Counter(operation.outcome for operation in evidence.operations)
     return {
         **published.machine(),
@@ -29,12 +29,13 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str) -> dict
         "operations": {kind: outcomes[kind] for kind in sorted(outcomes)},
         "kinds": dict(sorted(Counter(operation.kind for operation in evidence.operations).items())),
         "effects": len(evidence.effects),
+        "judgedIn": round(judged_in, 1),
         "faults": dict(sorted(Counter(fault.kind for fault in evidence.faults).items())),
         "writesWithoutRoom": evidence.no_room,
         "notPossibleHere": dict(done.lacking),
         "neverHappened": done.unused,
         "lateness": verdict.measures["L1"],
-        "recovery": verdict.measures["L2"]["promised"],
+        "recovery": verdict.measures["L2"]["promised"] | verdict.measures["L2"]["unpromised"],
         "missedTargets": verdict.missed,
         "unjudged": f"{verdict.unjudged} of {verdict.jobs} jobs",
         "zombies": {
@@ -71,6 +72,7 @@ def page(found: dict[str, Any]) -> str:
         "Every target of quality was met." if not found["missedTargets"] else "Targets of quality that were missed:",
         *(f"- {each}" for each in found["missedTargets"]),
         "",
+        f"{found['effects']:,} effects were read and judged in {found['judgedIn']:.1f} s.",
         f"Too many unanswered calls to judge their instants: {found['unjudged']}.",
         "What the checks and measures mean: [reading a chaos report](../../guides/chaos.md).",
         "",
@@ -118,9 +120,9 @@ def _table(title: str, head: tuple[str, str], rows: dict[str, Any]) -> list[str]
 
 
 def _recovered(name: str, each: dict[str, Any]) -> str:
-    worst = each.get("worst")
-    kept = "not measured" if worst is None else "yes" if worst <= each["bound"] else "**no**"
-    return f"| {name} | {each['cases']} | {_seconds(worst)} | {_seconds(each['bound'])} | {kept} |"
+    worst, bound = each.get("worst"), each.get("bound")
+    kept = "not measured" if worst is None else "-" if bound is None else "yes" if worst <= bound else "**no**"
+    return f"| {name} | {each['cases']} | {_seconds(worst)} | {_seconds(bound)} | {kept} |"
 
 
 def _seconds(value: float | None) -> str:

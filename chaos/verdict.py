@@ -66,9 +66,9 @@ class Verdict(msgspec.Struct, kw_only=True):
         whence = f"seed {self.seed}, commit {commit}" if commit else f"seed {self.seed}"
         lines: list[str] = []
         for told in self.findings:
-            lines += ["", f"## {told.title()}"]
+            lines += ["", f"## {told.title()}", "", whence]
             if told.events:
-                lines += ["", whence, "```", *told.events, "```"]
+                lines += ["```", *told.events, "```"]
         return lines
 
     def _head(self) -> list[str]:

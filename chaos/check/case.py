@@ -44,9 +44,11 @@ class Case:
 
         HTTP targets do not see who calls, so the claim that they name is asked.
         """
-        if effect.worker:
-            return effect.worker
-        return self._boots_by_fence.get(effect.fence)
+        return effect.worker or self.holder_of(effect.fence)
+
+    def holder_of(self, fence: int) -> str | None:
+        """Whose claim it was, as `worker_of`."""
+        return self._boots_by_fence.get(fence)
 
     def bodies_of(self, run: Run) -> list[dict[str, Any]]:
         """How the run may have been defined."""

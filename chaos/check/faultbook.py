@@ -13,6 +13,9 @@ _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", 
 _DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
 _HALTS = frozenset({"kill", "stop"})
 _KILLS = frozenset({"kill", "poison"})
+_HARMLESS = frozenset({"clockJump", "delay"})
+"""What costs a worker neither a lease nor a result: only the database's clock says when a lease is over, and a delay is
+a small part of one."""
 _NODES = ("api", "scheduler", "worker")
 
 
@@ -30,8 +33,9 @@ class FaultBook:
         """Seconds after a fault that still belong to it: a lease, and what shows only after it."""
         self._recovery = bounds.recovery + bounds.lateness
         self._schedulers = bounds.schedulers
+        self._straggler = bounds.straggler
         self._everybody = [fault for fault in self.all if strikes_everybody(fault)]
-        self._some = [fault for fault in self.all if fault.workers]
+        self._some = [fault for fault in self.all if fault.workers and fault.kind not in _HARMLESS]
         self._by_worker: dict[str, list[Fault]] = defaultdict(list)
         for fault in self._some:
             for worker in fault.workers:
@@ -40,9 +44,13 @@ class FaultBook:
     def held(self, worker: str | None, start: float, end: float) -> bool:
         """Whether a fault can have cost this worker its lease, or a result, in [start, end].
 
-        None: nobody knows which worker it was, so a fault of any worker will do.
+        None: nobody knows which worker it was, so a fault of any worker will do that can have been it: none of those
+        that had been killed by then.
         """
-        own = self._some if worker is None else self._by_worker.get(worker, [])
+        if worker is None:
+            own = [fault for fault in self._some if not self._is_death(fault) or fault.began + self._straggler >= start]
+        else:
+            own = self._by_worker.get(worker, [])
         return self._any(own, start, end) or self._any(self._everybody, start, end)
 
     def upon(self, worker: str | None) -> list[Fault]:
@@ -114,8 +122,13 @@ class FaultBook:
 
     def death(self, worker: str, after: float) -> float | None:
         """When this worker was killed next."""
-        mine = (f for f in self._by_worker.get(worker, []) if f.kind in _KILLS and f.target.startswith("worker"))
+        mine = (f for f in self._by_worker.get(worker, []) if self._is_death(f))
         return next((f.began for f in mine if f.began >= after), None)
+
+    @staticmethod
+    def _is_death(fault: Fault) -> bool:
+        """Whether the worker that it names was gone; that of a killed gateway was not."""
+        return fault.kind in _KILLS and fault.target.startswith("worker")
 
     def _any(self, faults: Iterable[Fault], start: float, end: float) -> bool:
         return any(fault.began <= end and fault.ended + self.aftermath >= start for fault in faults)

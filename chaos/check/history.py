@@ -128,13 +128,14 @@ def _had_no_word(case: Case, run: Run, row: dict[str, object]) -> bool:
     return row["status"] == "timed_out" and any(is_command(body) for body in case.bodies_of(run))
 
 
-def _may_lack_start(case: Case, row: dict[str, object]) -> bool:
+def _may_lack_start(case: Case, row: dict[str, Any]) -> bool:
+    """Whether nobody was called, or what had happened to its worker explains why nothing was heard."""
     if row["status"] in _NEED_NO_START or row.get("errorClass") == REFUSED:  # then nobody was called
         return True
     if row["status"] == "completed":
         return False
-    end = seconds(str(row["finishedAt"]))
-    return case.faults.near(end - case.bounds.duration, end, case.bounds.recovery)
+    end = seconds(row["finishedAt"])
+    return case.faults.held(case.holder_of(row["fence"]), end - case.bounds.duration, end)
 
 
 def _about(run: Run, check: str, rule: str, message: str, at: float | None = None) -> Finding:

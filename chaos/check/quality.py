@@ -10,7 +10,7 @@ from typing import Any, Final
 from chaos.check.case import Case
 from chaos.check.fairness import fair_shares
 from chaos.check.poison import poisonous
-from chaos.check.recovery import promised, restarts
+from chaos.check.recovery import promised, restarts, unpromised
 from chaos.check.submissions import TERMINAL
 from chaos.check.waits import Wait, first_starts
 from chaos.figures import percentiles
@@ -64,9 +64,10 @@ def recovery(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
     began = [at for at, _, _ in waits]
     for fault in case.faults.all:
         note(fault, "backlog", _backlog(case, fault, waits, began))
-    for fault, took in restarts(case):
-        note(fault, "restart", took)
-    return {"promised": promised(case), "by fault": {name: dict(numbers) for name, numbers in worst.items()}}
+    for each in restarts(case):
+        note(each.fault, "restart", each.took)
+    by_fault = {name: dict(numbers) for name, numbers in worst.items()}
+    return {"promised": promised(case), "unpromised": unpromised(case), "by fault": by_fault}
 
 
 def stuck(case: Case) -> dict[str, Any]:

@@ -3,24 +3,42 @@
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
+from chaos.check.poison import poisonous
 from chaos.check.waits import held_back
 from chaos.oracle import MICRO, seconds
-from chaos.records import Effect, Fault
+from chaos.records import Fault
 
 PROMISED: Final = {
     "worker kill to restart of its runs": 20.0,
     "scheduler kill to next fire": 10.0,
     "database accepting to first start": 5.0,
 }
-"""Seconds. A kill counts from the last restart of the database, if that came later."""
-_DATABASE: Final = frozenset({"postgresKill", "postgresStop", "diskFull"})
+"""Seconds. A worker's kill counts from the last restart of the database, if that came later."""
+BYSTANDERS: Final = "poison to restart of who was beside it"
+"""Measured, and not promised: whoever may have been the one that killed its worker waits for its turn to run alone."""
 _RESTARTS: Final = frozenset({"postgresKill", "postgresStop"})
 _LAG: Final = 1.0
 """Seconds after its kill in which the last words of a process may still arrive."""
+
+
+class Restart(NamedTuple):
+    """A run that a fault took from its worker, and how long it was until it began again."""
+
+    run: Run
+    fault: Fault
+    took: float
+
+
+class _Hold(NamedTuple):
+    """A worker's claim of a run."""
+
+    since: float
+    fence: int
+    worker: str | None
 
 
 def promised(case: Case) -> dict[str, dict[str, Any]]:
@@ -29,6 +47,12 @@ def promised(case: Case) -> dict[str, dict[str, Any]]:
     return {
         name: _summary(bound, found) for (name, bound), found in zip(PROMISED.items(), map(list, measured), strict=True)
     }
+
+
+def unpromised(case: Case) -> dict[str, dict[str, Any]]:
+    """As `promised`, of what we only measure."""
+    beside = [each.took for each in restarts(case) if each.fault.kind == "poison" and not poisonous(case, each.run)]
+    return {BYSTANDERS: _summary(None, beside)}
 
 
 def too_slow(recovery: dict[str, dict[str, Any]]) -> list[str]:
@@ -40,28 +64,45 @@ def too_slow(recovery: dict[str, dict[str, Any]]) -> list[str]:
     ]
 
 
-def restarts(case: Case) -> Iterator[tuple[Fault, float]]:
-    """Faults that took a run from its worker, and how long it was until that run began again.
+def restarts(case: Case) -> Iterator[Restart]:
+    """What faults took from its worker, and how long it was until it began again.
 
     Left out is what came back because somebody wanted it to, or was kept back by its owner.
     """
-    for run in case.restarted:
+    for run, holds in _holds(case):
         if run.id in case.evidence.dump.decided:
             continue
-        for before in run.starts:
-            again = min((each.at for each in run.starts if each.fence > before.fence), default=None)
-            if again is None or held_back(case, run, before.at, again):
+        for hold in holds:
+            again = min((each.at for each in run.starts if each.fence > hold.fence), default=None)
+            if again is None or held_back(case, run, hold.since, again):
                 continue
-            for fault in _interrupted(case, run, before, again):
-                yield fault, max(0.0, again - _since(case, fault, again))
+            for fault in _interrupted(case, run, hold, again):
+                yield Restart(run, fault, max(0.0, again - _since(case, fault, again)))
 
 
-def _interrupted(case: Case, run: Run, before: Effect, again: float) -> Iterator[Fault]:
+def _holds(case: Case) -> Iterator[tuple[Run, list[_Hold]]]:
+    """By run: what the ledger saw begin; and what is on record as lost, though its handler never said a word."""
+    for run in case.runs.values():
+        if not run.starts or (len(run.starts) < 2 and len(run.attempts) < 2):
+            continue
+        holds = [_Hold(each.at, each.fence, case.worker_of(each)) for each in run.starts]
+        begun = {each.fence for each in run.starts}
+        silent = (row for row in run.attempts if row["status"] == "lost" and row["fence"] not in begun)
+        holds += [
+            _Hold(seconds(row["startedAt"]), row["fence"], case.holder_of(row["fence"]))
+            for row in silent
+            if row["startedAt"] is not None
+        ]
+        if len(holds) > 1:
+            yield run, holds
+
+
+def _interrupted(case: Case, run: Run, hold: _Hold, again: float) -> Iterator[Fault]:
     """What struck its worker while it held the run: until the attempt was settled, or others began it."""
-    until = min(_settled(run, before.fence), again)
-    for fault in case.faults.upon(case.worker_of(before)):
+    until = min(_settled(run, hold.fence), again)
+    for fault in case.faults.upon(hold.worker):
         lag = _LAG if fault.kind == "kill" else 0.0
-        if before.at <= fault.began + lag and fault.began <= until:
+        if hold.since <= fault.began + lag and fault.began <= until:
             yield fault
 
 
@@ -72,19 +113,19 @@ def _settled(run: Run, fence: int) -> float:
 
 
 def _since(case: Case, fault: Fault, until: float) -> float:
-    """From the kill, or the end of another fault; or from the end of the last trouble of the database, if later."""
+    """From the kill, or the end of another fault; or from the last restart of the database, if later."""
     base = fault.began if fault.kind == "kill" else fault.ended
     return max([base, *_database_back(case, fault.began, until)])
 
 
 def _database_back(case: Case, since: float, until: float) -> Iterable[float]:
     return (
-        each.ended for each in case.faults.all if each.kind in _DATABASE and each.ended >= since and each.began <= until
+        each.ended for each in case.faults.all if each.kind in _RESTARTS and each.ended >= since and each.began <= until
     )
 
 
 def _worker_kills(case: Case) -> Iterator[float]:
-    return (took for fault, took in restarts(case) if _is_kill(fault, "worker"))
+    return (each.took for each in restarts(case) if _is_kill(each.fault, "worker"))
 
 
 def _scheduler_kills(case: Case) -> Iterator[float]:
@@ -101,11 +142,14 @@ def _scheduler_kills(case: Case) -> Iterator[float]:
 
 
 def _next_fire(case: Case, kill: Fault, job: Job, made: float, instant: float) -> Iterator[float]:
-    """From the kill, or from the instant if that came later; one that was passed over meanwhile had to be fired too."""
+    """From the kill, or from the instant if that came later; one that was passed over meanwhile had to be fired too.
+
+    Whatever else happens meanwhile, the database's restart too, is no excuse.
+    """
     passed_over = (max(first / MICRO, kill.began) for first, last in job.missed if last / MICRO >= kill.began)
     due = max(kill.began, min([instant, *passed_over]))
     if due <= kill.began + case.faults.aftermath:
-        yield max(0.0, made - max([due, *_database_back(case, kill.began, made)]))
+        yield max(0.0, made - due)
 
 
 def _fires(job: Job) -> list[tuple[float, float]]:
@@ -136,5 +180,6 @@ def _is_kill(fault: Fault, target: str) -> bool:
     return fault.kind == "kill" and fault.target.startswith(target)
 
 
-def _summary(bound: float, found: list[float]) -> dict[str, Any]:
-    return {"cases": len(found), "bound": bound, **({"worst": round(max(found), 2)} if found else {})}
+def _summary(bound: float | None, found: list[float]) -> dict[str, Any]:
+    promise = {} if bound is None else {"bound": bound}
+    return {"cases": len(found), **promise, **({"worst": round(max(found), 2)} if found else {})}

@@ -37,10 +37,13 @@ ELSEWHERE: Final = frozenset(
         "calls refused by a rate limit",
         "payloads stored encrypted",
         "data keys replaced",
+        "calls that the guard refused",
+        "secrets said in a result",
+        "secrets said in an error",
     }
 )
-"""Rare paths that need what the simulation lacks: a wire of the handler's own, the gateway, a command line; or clients
-with keys of their own."""
+"""Rare paths that need what the simulation lacks: a wire of the handler's own, the gateway, HTTP targets, a command
+line; or clients with keys and secrets of their own."""
 
 
 class Report(msgspec.Struct, frozen=True):

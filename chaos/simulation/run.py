@@ -47,6 +47,10 @@ LOOKS: Final = 0.2
 """Virtual seconds between two looks: every one of them costs as much as a real tenth."""
 
 
+LOST: Final = {
+    "before": "lost before it was executed",
+    "after": "executed, then the reply was lost",
+}
 MANY: Final = 1_000
 """More lines than a seed has."""
 
@@ -61,6 +65,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Of virtual time."""
     statements: int
+    lost: dict[str, int]
+    """How often a connection broke before its statement was executed, and after it."""
     story: list[str]
 
     @property
@@ -134,6 +140,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         fingerprint=world.fingerprint(),
         seconds=world.loop.time(),
         statements=world.server.statements,
+        lost={name: world.lost[when] for when, name in LOST.items()},
         story=world.story,
     )
 

@@ -44,7 +44,7 @@ def report(outcome: Outcome, took: float) -> Report:
         acknowledged=verdict.acknowledged,
         effects=verdict.effects,
         faults=verdict.faults,
-        rare=verdict.rare,
+        rare=verdict.rare | outcome.lost,
         failures=failures,
         fingerprint=outcome.fingerprint,
         story=[*outcome.story, *verdict.to_markdown().splitlines()] if failures else [],

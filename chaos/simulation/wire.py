@@ -176,6 +176,7 @@ class SimConnection:
 
     def _break(self, query: str, when: str) -> list[Any]:
         self._node.tell(_NAMES.get(query, query), f"lost {when}")
+        self._node.world.lost[when] += 1
         self.terminate()
         raise _broken(f"the connection broke {when} the statement")
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -36,6 +37,8 @@ class World:
         self.effects: list[Effect] = []
         self.operations: list[Operation] = []
         self.faults: list[Fault] = []
+        self.lost: Counter[str] = Counter()
+        """Connections that broke before, after, or some time before their statement was executed (`late`)."""
         self._chance = random.Random(f"{seed}/hints")  # noqa: S311 - guards nothing
         self._listeners: list[tuple[SimConnection, str, Callable[..., None]]] = []
         self._digest = hashlib.blake2b(digest_size=16)

@@ -3,7 +3,7 @@
 import copy
 
 from chaos.oracle import seconds
-from chaos.records import Fault, Operation, Phase
+from chaos.records import Effect, Fault, Operation, Phase
 from chaos.synthetic.surgery import Surgery, plant
 from chaos.synthetic.world import BOUNDS, rfc3339
 
@@ -99,18 +99,19 @@ def _(it: Surgery) -> None:
 @plant("S7 unexplained")
 def _(it: Surgery) -> None:
     """A worker was declared dead that nothing had happened to."""
-    run = it.plain_run()
-    (first,) = it.attempts(run)
-    start, end = it.effects(run)
-    again = copy.copy(start)
-    again.fence, again.nonce, again.at, end.at = start.fence + 100_000, "again", start.at + 20, start.at + 21
-    end.fence, end.nonce = again.fence, "again"
-    it.add(again)
-    last = {**first, "fence": again.fence, "attempt": 2, "startedAt": rfc3339(again.at)}
-    last["finishedAt"] = run["finishedAt"] = rfc3339(end.at + 0.01)
-    it.dump.attempts[it.tenant_of(run)].append(last)
-    first |= {"status": "lost", "finishedAt": rfc3339(start.at + 18)}
-    run["attempts"] = 2
+    _taken_for_dead(it)
+
+
+@plant("S7 unexplained by a wrong clock")
+def _(it: Surgery) -> None:
+    """Only the database's time says when a lease is over."""
+    _strike_in_vain(it, "clockJump", _taken_for_dead(it))
+
+
+@plant("S7 unexplained by a slow wire")
+def _(it: Surgery) -> None:
+    """What comes some tenths of a second later costs nobody a lease of many seconds."""
+    _strike_in_vain(it, "delay", _taken_for_dead(it))
 
 
 @plant("S7 twice")
@@ -186,6 +187,30 @@ def _(it: Surgery) -> None:
 @plant("S10 early")
 def _(it: Surgery) -> None:
     it.move(it.plain_run("runAt"), -1.5)
+
+
+def _taken_for_dead(it: Surgery) -> Effect:
+    """Let others begin a run that its worker had begun, and was about to end; returns its first start."""
+    run = it.plain_run()
+    (first,) = it.attempts(run)
+    start, end = it.effects(run)
+    again = copy.copy(start)
+    again.fence, again.nonce, again.at, end.at = start.fence + 100_000, "again", start.at + 20, start.at + 21
+    end.fence, end.nonce = again.fence, "again"
+    it.add(again)
+    last = {**first, "fence": again.fence, "attempt": 2, "startedAt": rfc3339(again.at)}
+    last["finishedAt"] = run["finishedAt"] = rfc3339(end.at + 0.01)
+    it.dump.attempts[it.tenant_of(run)].append(last)
+    first |= {"status": "lost", "finishedAt": rfc3339(start.at + 18)}
+    run["attempts"] = 2
+    return start
+
+
+def _strike_in_vain(it: Surgery, kind: str, start: Effect) -> None:
+    """Something happened to the worker meanwhile that cannot have cost it the run."""
+    it.evidence.faults.append(
+        Fault(kind=kind, target="worker-1", began=start.at - 1, ended=start.at + 9, workers=[start.worker])
+    )
 
 
 def _relabel(it: Surgery, run: dict[str, object], at: float) -> None:

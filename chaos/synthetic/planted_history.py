@@ -3,7 +3,7 @@
 import copy
 
 from chaos.oracle import seconds
-from chaos.records import Phase
+from chaos.records import Fault, Phase
 from chaos.synthetic.surgery import Surgery, plant
 from chaos.synthetic.world import TENANTS, rfc3339
 
@@ -83,6 +83,16 @@ def _(it: Surgery) -> None:
     start.scheduled_at = seconds(run["scheduledAt"])
     start.fence, start.at = start.fence + 100_000, seconds(run["finishedAt"]) + 20
     it.add(start)
+
+
+@plant("S12 failed and never began")
+def _(it: Surgery) -> None:
+    """Something had happened just then, though to nobody who has a part in it."""
+    run = it.retried_run("failed", "completed")
+    failed = it.attempts(run)[0]
+    it.evidence.effects[:] = [each for each in it.evidence.effects if each.fence != failed["fence"]]
+    ended = seconds(failed["finishedAt"])
+    it.evidence.faults.append(Fault(kind="reset", target="api-0", began=ended - 0.1, ended=ended))
 
 
 @plant("S12 success without an end")

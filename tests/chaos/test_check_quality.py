@@ -9,9 +9,9 @@ import pytest
 from chaos.check import Case
 from chaos.check.fairness import fair_shares
 from chaos.check.quality import measures
-from chaos.check.recovery import promised, too_slow
+from chaos.check.recovery import BYSTANDERS, promised, too_slow
 from chaos.check.waits import first_starts
-from chaos.records import SIDE, Dump, Effect, Evidence, Fault, Operation, Outcome, Phase
+from chaos.records import POISON, SIDE, Dump, Effect, Evidence, Fault, Operation, Outcome, Phase
 from chaos.synthetic.world import BEGIN, rfc3339
 
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -129,6 +129,36 @@ def test_a_kill_does_not_count_for_what_was_over_before_it_or_was_called_back(hi
     history.run("run_2", 5, (9, "w1", 1), (60, "w2", 6))
     history.evidence.dump.decided = {"run_2": [{"deed": "replayed", "at": BEGIN + 59, "by": "hand"}]}
     assert history.recovery(WORKERS) == {"cases": 0, "bound": 20.0}
+
+
+def test_a_kill_counts_for_what_is_on_record_as_lost_though_the_ledger_heard_nothing_of_it(history: History):
+    history.fault("kill", "worker-0", 10, 10, "wrk_1")
+    history.run("run_1", 5, (28.5, "w2", 5))
+    history.attempt("run_1", 1, "lost", 26)
+    history.attempt("run_1", 5, "completed", 29, "wrk_2")
+    assert history.recovery(WORKERS) == {"cases": 1, "bound": 20.0, "worst": 18.5}
+
+
+def test_who_was_beside_a_poisonous_run_is_measured_apart_and_promised_nothing(history: History):
+    history.fault("poison", "worker-0", 10, 10, "w1")
+    for name, handler in (("run_1", "quick"), ("run_2", POISON)):
+        history.call("createRun", 5, body={"handler": handler, "payload": 1}, answer={"runId": name})
+        history.run(name, 5, (9, "w1", 1), (52 if handler == "quick" else 70, "w2", 5))
+    found = measures(Case(history.evidence))["L2"]
+    assert found["unpromised"] == {BYSTANDERS: {"cases": 1, "worst": 42.0}}
+    assert found["promised"][WORKERS] == {"cases": 0, "bound": 20.0}
+
+
+def test_a_full_disk_excuses_no_slow_recovery_and_a_schedulers_nothing_does(history: History):
+    history.fault("kill", "worker-0", 10, 10, "w1")
+    history.fault("diskFull", "postgres", 12, 15)
+    history.run("run_1", 5, (9, "w1", 1), (33, "w2", 5))
+    assert history.recovery(WORKERS)["worst"] == 23.0
+    history.fault("kill", "scheduler-0", 110, 110)
+    history.fault("postgresKill", "postgres", 111, 115)
+    history.job("job_1", 1, every="PT1S", overlap="allow")
+    history.run("run_2", 117, (117.1, "w2", 6), job="job_1", scheduled=110.5)
+    assert history.recovery(SCHEDULERS)["worst"] == 6.5
 
 
 def test_a_kill_counts_from_the_restart_of_the_database_if_that_came_later(history: History):

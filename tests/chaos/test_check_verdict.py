@@ -9,18 +9,20 @@ from pathlib import Path
 import msgspec
 
 import chaos
+from chaos.check import Finding
 from chaos.check.titles import TITLES
 from chaos.oracle import seconds
 from chaos.records import Fault, Outcome, Phase
 from chaos.speed import generate, judge, make
 from chaos.synthetic import clean, planted
 from chaos.synthetic.world import rfc3339
-from chaos.verdict import check
+from chaos.verdict import Told, check
 
 HERE = Path(chaos.__file__).parent
 OURS = [
     "oracle.py",
     "cron.py",
+    "forms.py",
     "timeline.py",
     "verdict.py",
     "figures.py",
@@ -35,12 +37,14 @@ def imports(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "chaos":
+            yield from (f"chaos.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
 
 
 def test_the_checker_imports_nothing_of_the_product_nor_of_the_harness():
-    allowed = {"chaos.records", "chaos.oracle", "chaos.cron", "chaos.timeline", "chaos.figures", "chaos.slice", "chaos"}
+    allowed = {f"chaos.{pattern.removesuffix('.py')}" for pattern in OURS if "/" not in pattern}
     for path in (path for pattern in OURS for path in sorted(HERE.glob(pattern))):
         for name in imports(path):
             ours = name in allowed or name.startswith(("chaos.check", "chaos.synthetic"))
@@ -57,6 +61,14 @@ def test_a_verdict_names_seed_check_and_events_of_a_violation():
     assert f"S6 zombie: {told.finding.run}" in page
     assert all(told.finding.run in line for line in told.events if "ledger" in line)
     assert [line.split()[0] for line in told.events] == sorted(line.split()[0] for line in told.events)
+
+
+def test_the_seed_stands_with_every_violation_also_with_those_of_which_no_events_are_told():
+    verdict = check(clean(7))
+    findings = [Finding(check="S35", rule="stored", message=f"can be read in table {number}") for number in range(30)]
+    told = [Told(finding=each, events=["an event"] if number < 20 else []) for number, each in enumerate(findings)]
+    lines = msgspec.structs.replace(verdict, findings=told).stories("abc1234")
+    assert sum(line.startswith("## S35 stored") for line in lines) == lines.count("seed 7, commit abc1234") == 30
 
 
 def test_a_slice_shows_the_fault_beside_what_it_did():

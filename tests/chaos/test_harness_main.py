@@ -1,6 +1,7 @@
 """What `python -m chaos` says at its end, and when it fails."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from chaos.run import Done, Options
 from chaos.synthetic import clean, planted
 from chaos.verdict import Verdict, check
 
-DONE = Done(acknowledged=123, lacking={}, unused=[])
+DONE = Done(acknowledged=program.PLENTY, lacking={}, unused=[])
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,11 @@ def test_it_complains_when_more_than_one_job_in_a_hundred_could_not_be_judged(ve
     assert program.complaints(with_(verdict, jobs=200, unjudged=3), DONE) == ["not judged: 3 of 200 jobs"]
 
 
+def test_it_complains_of_a_proof_with_too_few_acknowledged_runs(verdict: Verdict):
+    done = msgspec.structs.replace(DONE, acknowledged=199_999)
+    assert program.complaints(verdict, done) == ["too few: 199,999 acknowledged of 200,000"]
+
+
 def leave(folder: Path, evidence: Evidence) -> None:
     """As a run does."""
     evidence.settings["seconds"] = 60.0
@@ -84,9 +90,12 @@ def test_a_clean_run_ends_with_one_line_and_leaves_no_records(tmp_path: Path, ca
     code, said = conclude(tmp_path / "run", evidence, 60.0, capsys)
     assert code == 0
     faults = len(evidence.faults)
-    assert said.splitlines()[-1] == f"chaos: 123 acknowledged, 0 violations, seed 5, {faults} faults"
+    assert said.splitlines()[-1] == f"chaos: 200000 acknowledged, 0 violations, seed 5, {faults} faults"
+    assert said.splitlines()[-2].startswith("this is no proof: ")
     assert not (tmp_path / "run").exists()
-    assert "Targets of quality that were missed" in (tmp_path / "report" / "report.md").read_text()
+    page = (tmp_path / "report" / "report.md").read_text()
+    assert "Targets of quality that were missed" in page
+    assert re.search(rf"^{len(evidence.effects):,} effects were read and judged in \d+\.\d s\.$", page, re.MULTILINE)
 
 
 def test_a_violation_fails_a_run_of_any_length_and_is_told_with_seed_commit_and_events(
@@ -95,7 +104,7 @@ def test_a_violation_fails_a_run_of_any_length_and_is_told_with_seed_commit_and_
     monkeypatch.setattr(program, "commit", lambda: "abc1234")
     code, said = conclude(tmp_path / "run", planted(7, "S6 zombie"), 60.0, capsys)
     assert code == 1
-    assert said.splitlines()[-1].startswith("chaos: 123 acknowledged, 1 violations, seed 7, ")
+    assert said.splitlines()[-1].startswith("chaos: 200000 acknowledged, 1 violations, seed 7, ")
     told = said[said.index("## S6 zombie") :]
     assert "seed 7, commit abc1234" in told
     assert "ledger start" in told
@@ -113,7 +122,8 @@ def test_what_is_lacking_fails_a_proof_and_not_a_shorter_run(tmp_path: Path, cap
     code, said = conclude(tmp_path / "long", lacking(), program.ENOUGH, capsys)
     assert code == 1
     assert "never walked: tenants weighed anew" in said
-    assert said.splitlines()[-1].startswith("chaos: 123 acknowledged, 0 violations, seed 5, ")
+    assert "no proof" not in said
+    assert said.splitlines()[-1].startswith("chaos: 200000 acknowledged, 0 violations, seed 5, ")
 
 
 def test_a_write_that_found_no_room_is_counted_in_the_database_s_log(tmp_path: Path):

@@ -3,6 +3,7 @@
 import random
 from xml.etree import ElementTree as ET
 
+from chaos.check.recovery import BYSTANDERS
 from chaos.figures import percentiles, windows
 from chaos.records import Fault
 from chaos.report import TRIED, page
@@ -51,6 +52,8 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
         "seed": 7,
         "seconds": 60.0,
         "acknowledged": 12_345,
+        "effects": 67_890,
+        "judgedIn": 12.345,
         "verdict": {"violations": 1},
         "operations": {"ok": 3},
         "faults": {"kill": 2},
@@ -62,6 +65,7 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
         "recovery": {
             "worker kill to restart of its runs": {"cases": 1, "worst": 16.2, "bound": 20.0},
             "scheduler kill to next fire": {"cases": 1, "worst": 10.1, "bound": 10.0},
+            BYSTANDERS: {"cases": 3, "worst": 42.9},
         },
         "zombies": {"handlers that ended late": 11},
         **dict.fromkeys(TRIED, "known"),
@@ -71,6 +75,8 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
     text = page(found)
     for part in (
         "12,345",
+        "67,890 effects were read and judged in 12.3 s.",
+        f"| {BYSTANDERS} | 3 | 42.90 s | - | - |",
         "1 violations",
         "## Left out\n\n| kind | why |\n|---|---|\n| diskFull | this needs root |",
         "failed on the full disk: 1,234.",

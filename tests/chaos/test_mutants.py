@@ -95,7 +95,7 @@ def test_the_words_that_we_wait_for_are_still_said(file: str, words: str):
     assert f'"{words}"' in (PRODUCT / file).read_text()
 
 
-def test_caught_means_found_by_a_check_and_clean_without_the_mutation():
+def test_caught_means_found_by_a_check_in_time_and_clean_without_the_mutation():
     bad, good = Round(seed=1, seconds=1, found={"S6": 2}), Round(seed=1, seconds=1)
     void = Round(seed=1, seconds=1, void="crashed: api-0")
     cases = [
@@ -104,9 +104,11 @@ def test_caught_means_found_by_a_check_and_clean_without_the_mutation():
         (Trial(name="c", what="", rounds=[bad], seconds=1, control=void), False),
         (Trial(name="d", what="", rounds=[good], seconds=1), False),
         (Trial(name="e", what="", rounds=[void], seconds=1), False),
+        (Trial(name="f", what="", rounds=[good, bad], seconds=mutants.LIMIT, control=good), True),
+        (Trial(name="g", what="", rounds=[good, bad], seconds=mutants.LIMIT + 0.1, control=good), False),
     ]
     assert [trial.caught for trial, _ in cases] == [expected for _, expected in cases]
-    assert summary([trial for trial, _ in cases]) == "mutants: 1 caught of 5"
+    assert summary([trial for trial, _ in cases]) == "mutants: 2 caught of 7"
     assert "S6 (2)" in cases[0][0].row()
 
 

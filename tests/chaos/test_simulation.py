@@ -20,8 +20,9 @@ from chaos.mutations import MUTANTS, Mutant, build
 from chaos.mutations_of_stopping import ONLY_SIMULATED as OF_STOPPING
 from chaos.mutations_of_time import ONLY_SIMULATED as OF_TIME
 from chaos.simulation.__main__ import wanted
-from chaos.simulation.campaign import Report
+from chaos.simulation.campaign import ELSEWHERE, Report
 from chaos.simulation.mode import Mode, mode_of
+from chaos.simulation.run import LOST
 from chaos.simulation.world import CHORES_EVERY, FIRST_OF_TIMES, TIMES_EVERY
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
@@ -161,6 +162,9 @@ def test_nothing_goes_wrong_whatever_the_seed(simulate: Simulate, tmp_path: Path
     assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *stories])
     assert _number(done.stdout, "retries")
     assert _number(done.stdout, "lease take-overs")
+    assert _number(done.stdout, LOST["before"])
+    assert _number(done.stdout, LOST["after"])
+    assert not [path for path in ELSEWHERE if _number(done.stdout, path)]
 
 
 @pytest.mark.timeout(120)
