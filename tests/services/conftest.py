@@ -44,7 +44,7 @@ async def clocked_world(clocked_dsn: str, time: clocked.Time, monkeypatch) -> As
 
 @pytest.fixture
 def remote(world: World) -> Hire:
-    numbers = iter(range(1, 100))
+    numbers = iter(range(201, 300))  # others than those of the workers by hand
 
     async def hire(*queues: str) -> Remote:
         return await Remote(world, next(numbers)).register(*queues)
