@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 
 import clocked
+from brittle import BrittleDatabase, Scissors
 from copies import Copies
 from foliot.store import database as databases
 from foliot.store.database import Database
@@ -50,3 +51,13 @@ def remote(world: World) -> Hire:
         return await Remote(world, next(numbers)).register(*queues)
 
     return hire
+
+
+@pytest.fixture
+def scissors() -> Scissors:
+    return Scissors()
+
+
+@pytest.fixture
+async def brittle(world: World, scissors: Scissors) -> BrittleDatabase:
+    return BrittleDatabase(world.database, scissors)
