@@ -12,21 +12,30 @@ NAMES = {text: name for name, text in SQL.items()}
 
 
 class Scissors:
-    """Cut the connection that says a certain statement next, once."""
+    """Cut the connection that says a certain statement next, once; or let others come before it."""
 
     def __init__(self) -> None:
         self._statement: str | None = None
         self._after = False
+        self._awaited: str | None = None
+        self._deed: Callable[[], Awaitable[Any]] | None = None
 
     def cut(self, statement: str, *, after: bool) -> None:
         """At the statement of that name, or at BEGIN or COMMIT."""
         self._statement, self._after = statement, after
 
+    def before(self, statement: str, deed: Callable[[], Awaitable[Any]]) -> None:
+        """Do this when the statement of that name is about to be said, once."""
+        self._awaited, self._deed = statement, deed
+
     @property
     def is_done(self) -> bool:
-        return self._statement is None
+        return self._statement is None and self._deed is None
 
     async def around(self, query: str, connection: Connection, say: Callable[[], Awaitable[Any]]) -> Any:
+        if self._deed is not None and NAMES.get(query, query) == self._awaited:
+            deed, self._deed = self._deed, None
+            await deed()
         if NAMES.get(query, query) != self._statement:
             return await say()
         self._statement = None

@@ -97,7 +97,8 @@ class SimConnection:
     async def fetch(self, query: str, *arguments: Any) -> list[Any]:
         if query == SQL["notify"]:
             await self._say(SQL["sign_of_life"], ())
-            self._node.world.hear(arguments[0])
+            for channel in arguments[0]:
+                self._node.world.hear(channel)
             return []
         return await self._say(query, arguments)
 

@@ -155,7 +155,7 @@ async def test_processes_are_replaced_when_killed_left_when_drained_and_finish_w
         await until("SELECT count(*) = 3 FROM worker")
         await world.fleet.drain(await world.value("SELECT id FROM worker WHERE pid = $1", drained))
         line = world.database.line(hot=False)
-        await notify(line, FLEET)
+        await notify(line, [FLEET])
         await line.close()
         await until(f"SELECT state = 2 FROM worker WHERE pid = {drained}")
         await world.submit(4, function_spec("hold"))

@@ -36,6 +36,11 @@ async def note(ctx, payload):
     begun(ctx)
     await asyncio.sleep(payload["seconds"])
 
+@worker.task(isolation="process")
+def apart(ctx, payload):
+    begun(ctx)
+    time.sleep(payload["seconds"])
+
 @worker.task
 def stuck(ctx, payload):
     begun(ctx)

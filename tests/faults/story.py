@@ -40,10 +40,10 @@ class Target:
         self.heard: list[Execution] = []
 
     async def answer(self, request: web.Request) -> web.Response:
-        await request.read()
+        payload = (await request.json())["payload"]
         run, fence, attempt = (request.headers[f"Foliot-{name}"] for name in ("Run", "Fence", "Attempt"))
         self.heard.append(Execution(run, int(fence), int(attempt), 0, time.monotonic()))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(payload["seconds"] if payload else 0.2)
         return web.Response()
 
     @classmethod
@@ -79,12 +79,15 @@ class Story:
         noted = [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]  # the last may be half written
         return [Execution(run, int(fence), int(attempt), int(pid), float(at)) for run, fence, attempt, pid, at in noted]
 
-    async def submit(self, count: int, seconds: float = 0.0, hang_up_after: float | None = None) -> list[str]:
-        """Hand in runs of the function; insisting, so that each is acknowledged exactly once.
+    async def submit(
+        self, count: int, seconds: float = 0.0, hang_up_after: float | None = None, **fields: str
+    ) -> list[str]:
+        """Hand in runs, of the function unless `fields` say otherwise; insisting: each is acknowledged exactly once.
 
         With `hang_up_after` the first call is cut after so many seconds: it may have been done or not.
         """
-        body = {"runs": [{"handler": "note", "payload": {"seconds": seconds}}] * count}
+        run = {"handler": "note", "payload": {"seconds": seconds}, **fields}
+        body = {"runs": [run] * count}
         key = str(uuid.uuid4())
         if hang_up_after is not None:
             with suppress(TimeoutError, aiohttp.ClientError, Refused):

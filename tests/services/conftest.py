@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 
 import clocked
+from brittle import BrittleDatabase, Scissors
 from copies import Copies
 from foliot.store import database as databases
 from foliot.store.database import Database
@@ -44,9 +45,19 @@ async def clocked_world(clocked_dsn: str, time: clocked.Time, monkeypatch) -> As
 
 @pytest.fixture
 def remote(world: World) -> Hire:
-    numbers = iter(range(1, 100))
+    numbers = iter(range(201, 300))  # others than those of the workers by hand
 
     async def hire(*queues: str) -> Remote:
         return await Remote(world, next(numbers)).register(*queues)
 
     return hire
+
+
+@pytest.fixture
+def scissors() -> Scissors:
+    return Scissors()
+
+
+@pytest.fixture
+async def brittle(world: World, scissors: Scissors) -> BrittleDatabase:
+    return BrittleDatabase(world.database, scissors)

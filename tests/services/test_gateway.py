@@ -3,12 +3,15 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable
+from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from foliot.domain.errors import Forbidden, NotFound, Unavailable
 from foliot.domain.ids import decode, encode
+from foliot.domain.outcome import Ending, Outcome
 from foliot.kit.signals import READY
 from foliot.kit.telemetry import GATEWAY_CLAIMS
 from foliot.services.gateway import Bearer, claims, desks
@@ -20,7 +23,7 @@ from foliot.wire.work import (
     Succeeded,
 )
 from services.remotes import MINE, Hire, Remote, stays, waiting
-from world import World
+from world import NOOP, PATIENCE, World
 
 
 def statements() -> float:
@@ -75,6 +78,49 @@ async def test_work_is_found_without_any_hint(world: World, remote: Hire):
     await waiting(world, 1)
     await world.submit()
     assert len((await poll).runs.run_id) == 1
+
+
+async def hand_in_apart(world: World) -> int:
+    """A run as it comes out of a caller's own transaction, with a spec that is new."""
+    (run,) = await world.submit(1, msgspec.structs.replace(NOOP, max_retries=7), delay=timedelta(hours=1))
+    await world.sql("DELETE FROM run WHERE id = $1", run)
+    await world.sql("DELETE FROM timer WHERE id = $1", run)
+    row = "INSERT INTO outbox (id, tenant, body, due_at, payload) SELECT $1, $2, body, now(), '{}' FROM spec"
+    await world.sql(f"{row} ORDER BY id DESC LIMIT 1", run, world.tenant)
+    return run
+
+
+async def test_retries_delayed_runs_and_those_of_a_callers_transaction_start_without_any_scheduler(
+    world: World, remote: Hire
+):
+    failing = await world.worker()
+    (retried,) = await world.submit()
+    taken = await failing.claim()
+    assert await failing.conclude(taken, Outcome.again(Ending.FAILED, "boom", timedelta())) == 1
+    await world.job_id(scheduleAt="2026-01-01T00:00:00Z")
+    (delayed,) = await world.submit(delay=timedelta(milliseconds=1))
+    apart = await hand_in_apart(world)
+    assert await world.count("ready") == 0
+    worker, found = await remote(), set[int]()
+    async with asyncio.timeout(PATIENCE):
+        while len(found) < 4:
+            found |= {decode("run", run) for run in (await worker.claim(wait=20.0)).runs.run_id}
+    assert {retried, delayed, apart} < found
+
+
+async def test_what_sits_behind_a_lock_does_not_hold_up_claims(world: World, remote: Hire):
+    worker, job = await remote(), await world.job_id(scheduleAt="2026-01-01T00:00:00Z")
+    await world.promoter.run_once()
+    hand = await world.worker()
+    assert await hand.conclude(await hand.claim(), Outcome.again(Ending.FAILED, "boom", timedelta())) == 1
+    async with world.unfinished() as owner:
+        await owner.execute("SELECT FROM job WHERE id = $1 FOR UPDATE", job)
+        poll = asyncio.ensure_future(worker.claim(wait=20.0))
+        await world.until_waiting()
+        (run,) = await world.submit()
+        world.gateway.wake()
+        assert (await poll).runs.run_id == [encode("run", run)]
+    assert len((await worker.claim(wait=20.0)).runs.run_id) == 1
 
 
 async def test_who_hangs_up_while_waiting_takes_nothing(world: World, remote: Hire):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foliot.domain.fairness import AGAIN, Priority, step
-from foliot.domain.floor import GATHER, WHOLE
+from foliot.domain.floor import GATHER, WHOLE, WHOLE_RUNS
 from foliot.domain.outcome import Ending, Outcome
 from foliot.services.promote import Promoter
 from foliot.store import dispatch
@@ -105,6 +105,21 @@ async def test_a_timer_that_turns_up_below_what_was_done_is_found_by_the_next_wh
     await world.submit(delay=HOUR)
     assert await promoter.run_once(now) == 0
     clock[0] += WHOLE
+    assert await promoter.run_once(now) == 1
+    await promoter.close()
+
+
+async def test_a_run_that_turns_up_below_what_was_done_is_found_by_the_next_whole_look(world: World):
+    """As when a job is resumed whose runs have been due for long."""
+    clock = [0.0]
+    promoter = Promoter(world.database, clock=lambda: clock[0])
+    await world.submit(delay=timedelta(seconds=30))
+    now = datetime.now(UTC) + timedelta(minutes=1)
+    assert await promoter.run_once(now) == 1
+    (late,) = await world.submit(delay=timedelta())
+    await world.sql("UPDATE run SET due_at = due_at - interval '1 minute' WHERE id = $1", late)
+    assert await promoter.run_once(now) == 0
+    clock[0] += WHOLE_RUNS
     assert await promoter.run_once(now) == 1
     await promoter.close()
 

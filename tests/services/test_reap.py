@@ -12,7 +12,7 @@ from foliot.domain.suspicion import CRASHES_ALLOWED, Manner, manner
 from foliot.services import reap
 from foliot.services.reap import Reaper
 from foliot.store import fleet
-from foliot.store.fleet import DEATHS_ALLOWED, LEASE, Reaped
+from foliot.store.fleet import ALL_CLAIMS, DEATHS_ALLOWED, LEASE, Reaped
 from world import World
 
 SILENCE = "UPDATE worker SET seen_at = clock_timestamp() - interval '1 minute'"
@@ -173,6 +173,32 @@ async def test_two_reapers_at_once_return_each_run_once(world: World):
     assert await world.count("ready") == 5
 
 
+async def test_what_a_reaper_looks_at_are_the_oldest_claims_and_all_that_are_young(world: World):
+    worker = await world.worker()
+    assert await fleet.standing_claims(worker.line) == ([], ALL_CLAIMS.above)
+    await world.submit(3)
+    (old,), (older,) = await worker.claim(1), await worker.claim(1)
+    await world.sql("SELECT setval('fence', 1000000)")
+    (young,) = await worker.claim(1)
+    looked_at = await fleet.standing_claims(worker.line)
+    assert looked_at.these == [old.fence, older.fence]
+    assert older.fence < looked_at.above < young.fence
+    await worker.die()
+    assert await fleet.reap(worker.line, looked_at) == Reaped(claims=3, returned=3, dead=0)
+
+
+async def test_of_very_many_claims_those_that_are_not_named_are_above(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fleet, "_MOST_NAMED", 2)
+    await world.submit(4)
+    worker = await world.worker()
+    fences = [(await worker.claim(1))[0].fence for _ in range(4)]
+    await world.sql("SELECT setval('fence', 1000000)")
+    looked_at = await fleet.standing_claims(worker.line)
+    assert looked_at == (fences[:2], fences[1])
+    await worker.die()
+    assert (await fleet.reap(worker.line, looked_at)).claims == 4
+
+
 class Judge:
     """A reaper whose own clock and whose view of the server's stand in the test's hand."""
 
@@ -269,5 +295,39 @@ async def test_claims_of_the_dead_are_taken_back_even_before_anybody_may_be_judg
     await worker.claim()
     await worker.die()
     reaper = Reaper(world.database)
+    assert await reaper.run_once() == 1
+    await reaper.close()
+
+
+async def test_a_claim_that_commits_when_the_numbers_have_gone_far_beyond_it_is_found_by_the_next_whole_look(
+    world: World,
+):
+    now = 0.0
+    reaper = Reaper(world.database, monotonic=lambda: now)
+    await world.submit()
+    worker = await world.worker()
+    async with world.unfinished() as line:
+        await worker.on(line).claim()
+        await worker.die()
+        await world.sql("SELECT setval('fence', 1000000)")
+        assert await reaper.run_once() == 0
+    now = reap.WHOLE - 1
+    assert await reaper.run_once() == 0
+    now = reap.WHOLE
+    assert await reaper.run_once() == 1
+    assert await world.count("ready") == 1
+    await reaper.close()
+
+
+async def test_a_claim_that_stood_at_the_last_whole_look_is_taken_back_at_once_when_its_worker_dies(world: World):
+    now = 0.0
+    reaper = Reaper(world.database, monotonic=lambda: now)
+    await world.submit()
+    worker = await world.worker()
+    await worker.claim()
+    await world.sql("SELECT setval('fence', 1000000)")
+    assert await reaper.run_once() == 0
+    await worker.die()
+    now += 1
     assert await reaper.run_once() == 1
     await reaper.close()

@@ -1,13 +1,18 @@
-"""Beside a transaction that is held open vacuum removes nothing: what a claim, and a look for stragglers, walk over."""
+"""Beside a transaction that is held open vacuum removes nothing: what claims and looks of all kinds walk over."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
+from foliot.domain.floor import SLACK
 from foliot.domain.marks import RECENT, Marks
+from foliot.domain.shards import EVERYTHING
 from foliot.services.glean import PAGES, Gleaner
+from foliot.services.promote import Promoter
 from foliot.store import dispatch
 from foliot.store.database import Line, connect
 from foliot.store.dispatch import Claimed
+from foliot.store.fleet import ALL_CLAIMS, reap, standing_claims
 from foliot.store.flows import reserve
 from foliot.store.passed import heads, passed_over
 from foliot.store.specs import SpecRef
@@ -158,6 +163,51 @@ async def test_what_was_passed_is_found_and_claimed_beside_a_held_transaction_wi
         stream.now += 0.02
         (taken,) = await stream.claim()
     assert taken.id == late
+
+
+async def test_a_look_for_due_runs_does_not_walk_over_those_that_were_promoted(world: World):
+    """And the look for when the next one falls due does not either."""
+    line, promoted = world.promoter._line, 6_000
+    promoter = Promoter(world.database, clock=lambda: 0.0)
+    async with held(world):
+        await world.submit(promoted, delay=timedelta(milliseconds=1))
+        while await promoter.run_once():
+            pass
+        floor = promoter._floors["runs"].since(EVERYTHING)
+        assert floor is not None
+        # Long ago, as it were: within its slack the floor lies below what was done a moment ago.
+        since = floor + SLACK + timedelta(milliseconds=1)
+        for statement, whole, short in (
+            ("due_runs", (None, 2_000, None, None, None), (None, 2_000, None, None, since)),
+            ("next_due", (None, None, None), (None, None, since)),
+        ):
+            await explain(line, statement, *short)  # the session learns of the tables
+            assert (await explain(line, statement, *whole)).pages_read > promoted / 100
+            assert (await explain(line, statement, *short)).pages_read < promoted / 300
+    await promoter.close()
+
+
+async def test_a_look_for_orphans_walks_over_few_of_the_claims_that_ended(world: World):
+    ended = 20_000
+    line = (worker := await world.worker()).line
+    await world.submit(2)
+    (old,) = await worker.claim(1)
+    async with held(world):
+        await world.sql(
+            "INSERT INTO claim (worker, number, runs) SELECT $1, n, '{1}' FROM generate_series(1000, 999 + $2::int) n",
+            worker.id,
+            ended,
+        )
+        await world.sql("DELETE FROM claim WHERE number >= 1000")
+        (young,) = await worker.claim(1)
+        claims = await standing_claims(line)
+        assert claims.these == [old.fence]
+        await explain(line, "orphans", *claims)  # the session learns of the tables
+        assert (await explain(line, "orphans", *ALL_CLAIMS)).pages_read > ended / 100
+        assert (await explain(line, "orphans", *claims)).pages_read < ended / 400
+        await worker.die()
+        assert (await reap(line, claims)).claims == 2
+    assert old.fence < claims.above < young.fence
 
 
 async def test_only_what_lies_below_the_head_was_passed(world: World):

@@ -116,13 +116,11 @@ async def test_a_claim_that_waits_reads_no_more_than_the_end_of_an_index_with_ea
 
 
 SOME = list(range(0, 256, 3))
-FLOOR: dict[str, list[Any]] = {"due_runs": [], "due_timers": [None]}
-"""What a statement is told besides of where to begin."""
 """The shards that one of three schedulers looks after."""
 
 
 async def test_due_runs_are_found_at_the_head_of_their_index(line: Line):
-    plan = await explain(line, "due_runs", datetime(2100, 1, 1, tzinfo=UTC), BATCH, None, None)
+    plan = await explain(line, "due_runs", datetime(2100, 1, 1, tzinfo=UTC), BATCH, None, None, None)
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_due"}
     assert plan.rows_read("run") <= 3 * BATCH
@@ -141,7 +139,7 @@ async def test_due_timers_are_found_at_the_head_of_their_index(line: Line):
 async def test_of_what_is_due_in_others_shards_only_what_lies_between_is_read(
     line: Line, statement: str, table: str, index: str
 ):
-    plan = await explain(line, statement, datetime(2100, 1, 1, tzinfo=UTC), BATCH, SOME, None, *FLOOR[statement])
+    plan = await explain(line, statement, datetime(2100, 1, 1, tzinfo=UTC), BATCH, SOME, None, None)
     assert plan.whole_scans() == set()
     assert plan.indexes(table) == {index}
     assert plan.rows_read(table) <= 5 * BATCH
@@ -160,6 +158,8 @@ async def test_what_lies_below_the_floor_is_not_read(line: Line, calm: Line):
     far, later = datetime(2100, 1, 1, tzinfo=UTC), datetime(2099, 12, 31, tzinfo=UTC)
     plan = await explain(line, "due_timers", far, BATCH, None, None, later)
     assert plan.rows_read("timer") == 0
+    plan = await explain(line, "due_runs", far, BATCH, None, None, later)
+    assert plan.rows_read("run") == 0
     plan = await explain(calm, "due_schedules", far, BATCH, GRACE, BATCH, None, None, later)
     assert plan.rows_read("schedule") == 0
 
@@ -167,6 +167,7 @@ async def test_what_lies_below_the_floor_is_not_read(line: Line, calm: Line):
 async def test_a_floor_from_the_future_is_none(line: Line, calm: Line):
     far, beyond = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 2, tzinfo=UTC)
     assert (await explain(line, "due_timers", far, BATCH, None, None, beyond)).rows_read("timer") > 0
+    assert (await explain(line, "due_runs", far, BATCH, None, None, beyond)).rows_read("run") > 0
     assert (await explain(calm, "due_schedules", far, BATCH, GRACE, BATCH, None, None, beyond)).rows_read(
         "schedule"
     ) > 0
@@ -175,7 +176,7 @@ async def test_a_floor_from_the_future_is_none(line: Line, calm: Line):
 @pytest.mark.parametrize(("statement", "table"), [("due_runs", "run"), ("due_timers", "timer")])
 async def test_what_is_not_due_is_not_read(line: Line, statement: str, table: str):
     for reach in ((None, None), (SOME, None), (SOME, timedelta(seconds=10))):
-        plan = await explain(line, statement, None, BATCH, *reach, *FLOOR[statement])
+        plan = await explain(line, statement, None, BATCH, *reach, None)
         assert plan.rows_read(table) == 0
     assert plan.pages_read < 20
 
@@ -209,10 +210,10 @@ async def test_a_key_is_looked_for_in_the_indexes_of_two_leaves(line: Line, calm
 
 
 async def test_the_next_due_run_is_read_from_the_ends_of_two_indexes(line: Line):
-    plan = await explain(line, "next_due", None, None)
+    plan = await explain(line, "next_due", None, None, None)
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") + plan.rows_read("timer") <= 4
-    plan = await explain(line, "next_due", SOME, None)
+    plan = await explain(line, "next_due", SOME, None, None)
     assert plan.whole_scans() == set()
     assert plan.rows_read("run") + plan.rows_read("timer") <= 40
 
@@ -253,12 +254,12 @@ async def test_moving_a_page_reads_what_it_moves(line: Line):
 
 async def test_reaping_reads_the_claims_of_the_dead_and_their_runs(line: Line):
     returned = 10 * 80  # ten claims at a time
-    found = await explain(line, "orphans")
+    found = await explain(line, "orphans", [], 0)
     assert found.whole_scans() == set()
     assert found.indexes("run") == {"run_pkey"}
     assert found.rows_read("run") <= returned
     async with line.borrow(atomic=False) as connection:
-        claims = [row["id"] for row in await connection.fetch(SQL["orphans"])]
+        claims = [row["id"] for row in await connection.fetch(SQL["orphans"], [], 0)]
     plan = await explain(line, "reap", 5, claims, [])
     assert plan.whole_scans() == set()
     assert plan.indexes("run") == {"run_pkey"}

@@ -97,7 +97,7 @@ async def test_a_drained_worker_takes_nothing_more_and_leaves_when_what_it_runs_
         await event(begun)
         await world.fleet.drain(hired.id)
         line = world.database.line(hot=False)
-        await notify(line, FLEET)  # as the API's notifier does: it need not wait for its next heartbeat
+        await notify(line, [FLEET])  # as the API's notifier does: it need not wait for its next heartbeat
         await line.close()
         await eventually(lambda: hired.process.is_draining)
         (second,) = await world.submit()

@@ -4,10 +4,11 @@ import asyncio
 import time
 
 from foliot.domain.outcome import SUCCEEDED
-from foliot.kit.signals import READY
+from foliot.kit.signals import DUE, FLEET, READY
 from foliot.kit.tasks import background
 from foliot.services.tenants import Tenants
 from foliot.store.dispatch import Settlement
+from foliot.store.hints import notify
 from foliot.store.specs import SpecBook
 from worker.carrying import through_sql
 from worker.making import NOW, function_spec
@@ -42,4 +43,21 @@ async def test_places_that_are_handed_over_to_other_lanes_are_told_at_most_fifty
             async with asyncio.timeout(PATIENCE):
                 await told.wait()
     assert len(heard) <= (heard[-1] - began) * SENDS_A_SECOND + 1
+    await line.close()
+
+
+async def test_one_statement_tells_of_several_kinds_at_once(world: World):
+    line, heard, told = world.database.line(), list[str](), asyncio.Event()
+
+    def hear(connection: object, pid: int, channel: str, payload: str) -> None:
+        heard.append(channel)
+        if len(heard) == 3:
+            told.set()
+
+    for channel in (READY, DUE, FLEET):
+        await (await line.connection()).add_listener(channel, hear)
+    await notify(line, [READY, DUE, FLEET])
+    async with asyncio.timeout(PATIENCE):
+        await told.wait()
+    assert heard == [READY, DUE, FLEET]
     await line.close()

@@ -40,10 +40,9 @@ async def _cancel(world: World, run: int) -> None:
     """As the API does, hints and all."""
     await world.canceller.cancel(world.tenant, run)
     line = world.database.line(hot=False)
-    for channel in world.hints:
-        await notify(line, channel)
-        if channel == RECALL:
-            world.gateway.hear()
+    await notify(line, world.hints)
+    if RECALL in world.hints:
+        world.gateway.hear()
     await line.close()
 
 

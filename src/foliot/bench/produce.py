@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import cycle
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ async def specs_of(database: Database, handler: str) -> list[SpecRef]:
 @asynccontextmanager
 async def submitter(database: Database) -> AsyncIterator[Submitter]:
     line = database.line(hot=False)
-    hints = Hints(lambda channel: notify(line, channel))
+    hints = Hints(partial(notify, line))
     accepting = Submitter(database, hints.give)
     try:
         async with background(accepting.run(), hints.run()):

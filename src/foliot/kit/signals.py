@@ -1,7 +1,7 @@
 """Hints between processes: the names of the channels, and a notifier that never sends too many."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -22,9 +22,10 @@ def recall_channel(worker: int) -> str:
 
 
 class Hints:
-    """Coalesces hints: at most one per channel and pause, however many were given. Losing one costs a poll interval."""
+    """Coalesces hints: all that were given since the last pause are sent at once. Losing them costs a poll interval."""
 
-    def __init__(self, send: Callable[[str], Awaitable[None]], pause: float = 0.02) -> None:
+    def __init__(self, send: Callable[[Sequence[str]], Awaitable[None]], pause: float = 0.02) -> None:
+        """`send`: given each channel once."""
         self._send = send
         self._pause = pause
         self._given: set[str] = set()
@@ -40,7 +41,6 @@ class Hints:
             await self._any.wait()
             self._any.clear()
             given, self._given = self._given, set()
-            for channel in sorted(given):
-                with suppress(Exception):  # only a hint: the other side polls
-                    await self._send(channel)
+            with suppress(Exception):  # only a hint: the other side polls
+                await self._send(sorted(given))
             await asyncio.sleep(self._pause)

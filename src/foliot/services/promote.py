@@ -5,7 +5,7 @@ from datetime import datetime
 
 import structlog
 
-from foliot.domain.floor import GATHER, Floor
+from foliot.domain.floor import GATHER, WHOLE_RUNS, Floor
 from foliot.domain.ids import encode
 from foliot.domain.shards import Look, Rounds
 from foliot.kit import telemetry
@@ -30,7 +30,7 @@ class Promoter:
     ) -> None:
         """`shards`: those to look after, all if none."""
         self._rounds = Rounds(shards, clock)
-        self._floor = Floor(clock)
+        self._floors: dict[Table, Floor] = {"runs": Floor(clock, WHOLE_RUNS), "timers": Floor(clock)}
         self._line = database.line()
         # No commit is waited for. Should one be lost with the server, its runs wait and are due again, and nobody has
         # seen them: a claim is waited for, and is durable only with all that was committed before it.
@@ -59,7 +59,8 @@ class Promoter:
         """Seconds to the next due run, at most `longest`."""
         if (mine := self._rounds.mine()) is None:
             return longest
-        seconds = await seconds_to_next_due(self._line, mine, self._floor.since(mine))
+        since = {table: floor.since(mine) for table, floor in self._floors.items()}
+        seconds = await seconds_to_next_due(self._line, mine, since)
         return longest if seconds is None else min(max(seconds, 0.0), longest)
 
     async def close(self) -> None:
@@ -70,11 +71,11 @@ class Promoter:
         return await self._promote("runs", now, look) + await self._promote("timers", now, look)
 
     async def _promote(self, table: Table, now: datetime | None, look: Look) -> int:
-        mine = table == "timers" and look.overdue is None
-        since = self._floor.since(look) if mine else None
+        mine, floor = look.overdue is None, self._floors[table]
+        since = floor.since(look) if mine else None
         moved, reached = await promote_due(self._moves, self._moves, table, now, look, since)
         if mine and reached is not None:
-            self._floor.reach(look, reached)
+            floor.reach(look, reached)
         telemetry.RUNS_PROMOTED.inc(moved)
         self._more |= moved == BATCH
         return moved

@@ -9,12 +9,15 @@ import structlog
 
 from foliot.kit import telemetry
 from foliot.store.database import Database
-from foliot.store.fleet import LEASE, bury, reap, uptime
+from foliot.store.fleet import ALL_CLAIMS, LEASE, bury, reap, standing_claims, uptime
 
 log = structlog.get_logger("reaper")
 
 PAUSE: Final = timedelta(seconds=1)
 """Between two looks: well below the third of the lease that is taken for an absence."""
+WHOLE: Final = 5.0
+"""Seconds between two looks at all claims. A claim may get its number, be held up, and be committed when its worker has
+been dead for long: below what the looks in between begin with, it waits for this one."""
 
 
 class Reaper:
@@ -38,6 +41,8 @@ class Reaper:
         self._contact_since: float | None = None
         self._last_contact = 0.0
         self._last_uptime = timedelta()
+        self._claims = ALL_CLAIMS
+        self._whole = float("-inf")
 
     async def run_once(self) -> int:
         """Bury and reap once; how many claims were taken back."""
@@ -45,6 +50,7 @@ class Reaper:
             return await self._bury_and_reap()
         except BaseException:
             self._contact_since = None
+            self._whole = float("-inf")
             raise
 
     async def _bury_and_reap(self) -> int:
@@ -53,7 +59,10 @@ class Reaper:
         just_started = timedelta() <= up < self._lease
         if self._may_judge(up) and not just_started and (dead := await bury(self._line, self._lease)):
             log.warning("workers fell silent", workers=len(dead))
-        reaped = await reap(self._line)
+        if (now := self._monotonic()) - self._whole >= WHOLE:
+            self._claims = await standing_claims(self._line)
+            self._whole = now
+        reaped = await reap(self._line, self._claims)
         if reaped.claims:
             log.info("took work back", runs=reaped.returned, dead_letters=reaped.dead)
         if reaped.unknown:

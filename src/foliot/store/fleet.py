@@ -108,15 +108,37 @@ class Reaped(NamedTuple):
 NOTHING_REAPED: Final = Reaped(0, 0, 0)
 
 
-async def reap(line: Line) -> Reaped:
+class Claims(NamedTuple):
+    """Which claims to look at: these, and all above."""
+
+    these: Sequence[int] = ()
+    above: int = 0
+
+
+ALL_CLAIMS: Final = Claims()
+_MOST_NAMED: Final = 1_000
+_UNDER_WAY: Final = 1_000
+"""Of the last so many numbers any may belong to a claim that is not committed yet."""
+
+
+async def standing_claims(line: Line) -> Claims:
+    """All that stand now, and whatever comes: all but what got its number long ago and is committed later than this."""
+    ((oldest, last),) = await line.fetch("standing_claims", _MOST_NAMED)
+    above = max(last - _UNDER_WAY, 0)
+    if len(oldest) == _MOST_NAMED:
+        above = min(above, oldest[-1])
+    return Claims([claim for claim in oldest if claim <= above], above)
+
+
+async def reap(line: Line, claims: Claims = ALL_CLAIMS) -> Reaped:
     """Take back a bounded number of claims of dead or unknown workers, and make ready again what may be run again."""
-    orphans = await line.fetch("orphans")
+    orphans = await line.fetch("orphans", *claims)
     if not orphans:
         return NOTHING_REAPED
-    claims, tied = [row["id"] for row in orphans], [run for row in orphans for run in row["tied"]]
+    found, tied = [row["id"] for row in orphans], [run for row in orphans for run in row["tied"]]
     if tied:
         async with line.borrow(atomic=True) as connection, untying(connection, tied, for_good=False):
-            row = await connection.fetchrow(SQL["reap"], DEATHS_ALLOWED, claims, tied)
+            row = await connection.fetchrow(SQL["reap"], DEATHS_ALLOWED, found, tied)
     else:
-        (row,) = await line.fetch("reap", DEATHS_ALLOWED, claims, tied)
+        (row,) = await line.fetch("reap", DEATHS_ALLOWED, found, tied)
     return Reaped(row["claims"], row["returned"], row["dead"], row["unknown"])

@@ -1,13 +1,13 @@
 """Sending and hearing hints through NOTIFY."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from foliot.store.database import Connection, Database, Line
 
 
-async def notify(line: Database | Line, channel: str) -> None:
+async def notify(line: Database | Line, channels: Sequence[str]) -> None:
     """Committed by itself, never inside a transaction that matters: NOTIFY holds a lock of the whole server."""
-    await line.fetch("notify", channel)
+    await line.fetch("notify", channels)
 
 
 class Listener:

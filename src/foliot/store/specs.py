@@ -134,7 +134,7 @@ def _as_of(ref: SpecRef, weight: int, limited: bool) -> SpecRef:
 
 async def _make_lanes(database: Database | Line, queues: list[str], groups: list[str], labels: list[str]) -> None:
     if any(row["is_news"] for row in await database.fetch("make_lanes", queues, groups, labels)):
-        await notify(database, FLEET)
+        await notify(database, [FLEET])
 
 
 async def ensure_lanes(line: Line, queues: list[str], groups: list[str], labels: Sequence[str] = ()) -> dict[int, str]:

@@ -1,7 +1,7 @@
 """Runs that wait for their time, and how they become ready."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
@@ -41,9 +41,8 @@ async def fetch_due(
     look: Look = EVERYTHING,
     since: datetime | None = None,
 ) -> list[DueRun]:
-    """What is due, first come first; of timers only those that fell due `since` then."""
-    floor = [since] if table == "timers" else []
-    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit, look.numbers, look.overdue, *floor)]
+    """What is due, first come first; only what fell due `since` then."""
+    return [DueRun(*row) for row in await line.fetch(f"due_{table}", now, limit, look.numbers, look.overdue, since)]
 
 
 async def promote(
@@ -67,8 +66,9 @@ async def promote_limited(line: Line, table: Table, due: Sequence[DueRun], now: 
     return moved  # type: ignore[no-any-return]
 
 
-async def seconds_to_next_due(line: Line, look: Look = EVERYTHING, since: datetime | None = None) -> float | None:
-    return await line.fetchval("next_due", look.numbers, since)  # type: ignore[no-any-return]
+async def seconds_to_next_due(line: Line, look: Look, since: Mapping[Table, datetime | None]) -> float | None:
+    """`since`: from where on each table is looked at."""
+    return await line.fetchval("next_due", look.numbers, since["timers"], since["runs"])  # type: ignore[no-any-return]
 
 
 class Promoted(NamedTuple):

@@ -11,29 +11,24 @@ import structlog
 from foliot.domain.ids import encode
 from foliot.domain.outcome import SUCCEEDED
 from foliot.domain.seal import Voucher
-from foliot.domain.shards import SWEEP, Look
 from foliot.kit import telemetry
 from foliot.kit.signals import FLEET, READY, Hints, recall_channel
 from foliot.store import dispatch, fleet
 from foliot.store import reports as store_reports
-from foliot.store.admission import answer_knocks
 from foliot.store.database import Connection, Line
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.fleet import UNTOLD, About, Load, Standing
 from foliot.store.hints import notify
 from foliot.store.jobs import fetch_names
-from foliot.store.outbox import send_out
+from foliot.store.left_lying import LeftLying
 from foliot.store.outside import voucher_of
 from foliot.store.reports import Report
 from foliot.store.sealed import CHECKPOINT, opened_runs, sealed_endings, sealed_reports
-from foliot.store.specs import SpecBook, StoredSpec, ensure_lanes, fetch_specs
+from foliot.store.specs import StoredSpec, ensure_lanes, fetch_specs
 from foliot.store.vault import NO_VAULT, Owner, Vault
-from foliot.store.waiting import promote_due
 
 log = structlog.get_logger("worker")
 
-_LEFT_LYING: Final = Look(overdue=timedelta(milliseconds=200))
-"""A scheduler that is well has taken what is due; idle workers take what has lain there for longer."""
 TIMED_EVERY: Final = 1.0
 """Seconds between two claims of a steady stream that are timed. In one that waits for work nobody can tell the waiting
 from the claiming, so now and then the two are said apart: a round trip more, for one claim a second."""
@@ -58,9 +53,9 @@ class SqlCarrier:
         self._settlements = line(statement_timeout="10s", lock_timeout="200ms")
         self._lease = line(statement_timeout="3s")
         self._hints = Hints(partial(notify, self._settlements))
-        self._specs = SpecBook(self._claims)
+        self._left_lying = LeftLying(self._claims)
         self._vault = vault(self._settlements)
-        self._swept = self._timed = float("-inf")
+        self._timed = float("-inf")
         self._about = about
         self._lanes: list[int] = []
         self._has_labels = False
@@ -160,14 +155,9 @@ class SqlCarrier:
         await dispatch.publish(self._claims, highest)
 
     async def promote(self) -> int:
-        for run, reason in (await send_out(self._claims, self._specs)).items():
+        moved, refused = await self._left_lying.pick_up(asyncio.get_running_loop().time())
+        for run, reason in refused.items():
             log.error("a run that was handed in cannot be run", run=encode("run", run), reason=reason)
-        await answer_knocks(self._claims)
-        moved = (await promote_due(self._claims, self._claims, "runs", look=_LEFT_LYING)).runs
-        now = asyncio.get_running_loop().time()
-        if now - self._swept >= SWEEP:  # a look at the timers walks over all that left since the last vacuum
-            self._swept = now
-            moved += (await promote_due(self._claims, self._claims, "timers", look=_LEFT_LYING)).runs
         telemetry.RUNS_PROMOTED.inc(moved)
         return moved
 

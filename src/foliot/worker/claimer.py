@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from foliot.domain.idleness import Idleness
 from foliot.domain.ids import encode
 from foliot.domain.marks import Marks
 from foliot.domain.outcome import Outcome
@@ -36,12 +37,6 @@ PUBLISH_EVERY: Final = 0.2
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks for claims in our name that we know nothing of. A statement whose connection broke may
 reach the database long after we have gone on; nobody else would run what it took for as long as we live."""
-PROMOTE_EVERY: Final = 0.2
-"""Seconds between two looks of an idle worker for what fell due and still waits. So delayed runs and retries start
-though every scheduler stands still, and what came out of a caller's own transaction, of which nobody was told, starts
-soon."""
-PROMOTE_AT_LEAST: Final = 1.0
-"""The same for a worker that finds nothing now, but has just been busy: the next run is not to wait behind a look."""
 SHUN_FOR: Final = 30.0
 """Seconds for which a lane is left alone whose runs turned out to have no handler here: asked again at once, it would
 give out the same runs again."""
@@ -77,7 +72,7 @@ class Claimer:
         self._number = 1
         self._published = 0.0
         self._next_look = float("-inf")
-        self._promoted = self._claimed = float("-inf")
+        self._idleness = Idleness()
         self._pace: deque[tuple[float, int]] = deque()
         self._prefetch = LONGEST_PREFETCH
         self._paused: frozenset[int] = frozenset()
@@ -120,21 +115,16 @@ class Claimer:
         self._number += 1
         self._left_some = len(claimed) == room
         if claimed:
-            self._claimed = now
+            self._idleness.found(now)
             if not wait:
                 self._note_duration(asyncio.get_running_loop().time() - asked)
             await self._start(claimed)
         taken = self._per_lane(claimed)
         self._shares.took(taken)
         self._taken.update(taken)
-        return len(claimed) or await self._promote(now)
-
-    async def _promote(self, now: float) -> int:
-        idle = now - self._claimed > PROMOTE_EVERY
-        if now - self._promoted < (PROMOTE_EVERY if idle else PROMOTE_AT_LEAST):
-            return 0
-        self._promoted = now
-        return await self._carrier.promote()
+        if claimed:
+            return len(claimed)
+        return await self._carrier.promote() if self._idleness.is_time(now) else 0
 
     def _note_duration(self, seconds: float) -> None:
         wanted = min(max(CLAIMS_AHEAD * seconds, SHORTEST_PREFETCH), LONGEST_PREFETCH)

@@ -14,6 +14,7 @@ from foliot.services.gateway.entrusting import Entrusting
 from foliot.services.gateway.leases import Leases
 from foliot.services.gateway.membership import Bearer, Membership, worker_number
 from foliot.services.gateway.news import News
+from foliot.services.gateway.promoting import Promoting
 from foliot.services.gateway.reaching import reaching
 from foliot.services.gateway.reporting import Reporting
 from foliot.services.gateway.settlements import Settlements, settling_of
@@ -50,7 +51,8 @@ class Gateway:
         self._lease_line = database.line(statement_timeout="5s")
         self._membership = Membership(database, self._lease_line)
         teller = Teller(self._claim_line, clock, vault)
-        self._claims = Claims(self._claim_line, teller.learn, clock)
+        self._promoting = Promoting(self._settle_line, self.wake, clock)
+        self._claims = Claims(self._claim_line, teller.learn, clock, self._promoting.claimed)
         self._taking = Taking(self._claims, teller, self._claim_line, self._settle_line, hint)
         self._settlements = Settlements(self._settle_line, hint, vault)
         self._leases = Leases(self._lease_line, self._settle_line)
@@ -61,7 +63,7 @@ class Gateway:
     async def run(self) -> None:
         """Serve until cancelled. One task of this must run for calls to be answered."""
         try:
-            beside = (self._settlements, self._leases, self._membership, self._taking, self._news)
+            beside = (self._settlements, self._leases, self._membership, self._taking, self._news, self._promoting)
             async with background(*(each.run() for each in beside)):
                 await self._claims.run()
         finally:

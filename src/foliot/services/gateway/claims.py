@@ -30,10 +30,12 @@ Learned = Callable[[list[Row]], Awaitable[dict[int, int]]]
 
 
 class Claims:
-    def __init__(self, line: Line, learn: Learned, clock: Steady) -> None:
+    def __init__(self, line: Line, learn: Learned, clock: Steady, claimed: Callable[[int], None]) -> None:
+        """`claimed`: told how many runs each claim brought."""
         self._line = line
         self._learn = learn
         self._clock = clock
+        self._claimed = claimed
         self._desks: dict[frozenset[int], Desk] = {}
         self._polls: dict[int, Poll] = {}
         self._answered: dict[int, int] = {}
@@ -166,6 +168,7 @@ class Claims:
                 self._answer(poll, mine)
         desk.put_back([poll for poll in polls if poll.want.worker not in got])
         desk.served(self._clock(), found=len(rows), wanted=len(owners))
+        self._claimed(len(rows))
 
     async def _claim(self, desk: Desk, polls: list[Poll], owners: list[int]) -> list[Row]:
         telemetry.GATEWAY_CLAIMS.inc()

@@ -54,11 +54,24 @@ UPDATE worker SET state = 2
  WHERE state IN (0, 1) AND (seen_at < clock_timestamp() - $1::interval OR seen_at > clock_timestamp() + $1::interval)
 RETURNING id
 
+-- :name standing_claims
+-- The oldest claims, and the last number that was given out. This walks over all claims that ended since the last vacuum,
+-- or for as long as somebody has held a transaction open.
+SELECT ARRAY(SELECT id FROM claim ORDER BY id LIMIT $1) AS oldest, (SELECT last_value FROM fence) AS last
+
 -- :name orphans
--- Claims of dead or unknown workers, and which of their runs are tied.
+-- Claims of dead or unknown workers, and which of their runs are tied: of those that stood when somebody looked last ($1),
+-- and of all above ($2). In between nothing is left but what has ended.
 SELECT claim.id, ARRAY(SELECT run.id FROM unnest(claim.runs) AS held(run) JOIN run ON run.id = held.run AND run.tied) AS tied
-  FROM claim
- WHERE NOT EXISTS (SELECT FROM worker WHERE worker.id = claim.worker AND worker.state IN (0, 1))
+  FROM ((SELECT id, runs FROM claim
+          WHERE id = ANY ($1::bigint[])
+            AND NOT EXISTS (SELECT FROM worker WHERE worker.id = claim.worker AND worker.state IN (0, 1))
+          ORDER BY id LIMIT 10)
+        UNION ALL
+        (SELECT id, runs FROM claim
+          WHERE id > $2::bigint
+            AND NOT EXISTS (SELECT FROM worker WHERE worker.id = claim.worker AND worker.state IN (0, 1))
+          ORDER BY id LIMIT 10)) AS claim
  ORDER BY claim.id LIMIT 10
 
 -- :name reap

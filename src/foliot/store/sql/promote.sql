@@ -3,17 +3,18 @@
 -- their own; rank 0 is work that nobody has ranked yet, such as a replay that was held by a pause. The statement's clock
 -- bounds the index, as in `due_schedules`. A run's shard mixes the number of its block with its place in the block: one
 -- alone stands at the beginning of its block, many stand side by side in one, and both are to be dealt out evenly.
+-- A floor ($5) from the future stands for nothing: the clock was set back since.
 SELECT run.id, spec.lane, run.tenant, spec.priority, tenant.weight, run.fence > 0 AND run.rank > 0 AS again,
        run.due_at, run.tied IS NOT NULL OR spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited
   FROM (SELECT id, tenant, spec, fence, rank, due_at, tied FROM run
          WHERE state = 0 AND due_at <= coalesce($1::timestamptz, statement_timestamp()) - coalesce($4::interval, '0')
+           AND due_at >= CASE WHEN $5::timestamptz < coalesce($1, statement_timestamp()) THEN $5 ELSE '-infinity' END
            AND ($3::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($3))
          ORDER BY due_at LIMIT $2) AS run
   JOIN spec ON spec.id = run.spec
   JOIN tenant ON tenant.id = run.tenant
 
 -- :name due_timers
--- A floor from the future stands for nothing: the clock was set back since.
 SELECT timer.id, spec.lane, timer.tenant, spec.priority, tenant.weight, false AS again, timer.due_at,
        spec.concurrency IS NOT NULL OR tenant.concurrency IS NOT NULL AS limited
   FROM (SELECT id, tenant, spec, due_at FROM timer
@@ -93,7 +94,8 @@ SELECT count(*) AS moved, coalesce(array_agg(id) FILTER (WHERE rank IS NULL AND 
 -- Ballast is due at infinity, which cannot be subtracted from.
 SELECT extract(epoch FROM least(
            (SELECT due_at FROM run
-             WHERE state = 0 AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
+             WHERE state = 0 AND due_at >= CASE WHEN $3::timestamptz < statement_timestamp() THEN $3 ELSE '-infinity' END
+               AND ($1::smallint[] IS NULL OR (((id >> 12) # id) & 255)::smallint = ANY ($1))
              ORDER BY due_at LIMIT 1),
            (SELECT due_at FROM timer
              WHERE due_at < 'infinity' AND due_at >= CASE WHEN $2::timestamptz < statement_timestamp() THEN $2 ELSE '-infinity' END

@@ -196,7 +196,7 @@ class HttpCarrier:
         """The gateway does, which sees the ranks."""
 
     async def promote(self) -> int:
-        """Not ours to do: those who speak to the database see what has fallen due."""
+        """The gateway does, while workers wait there and it finds nothing for them."""
         return 0
 
     async def beat(self, load: Load) -> Standing | None:
