@@ -190,8 +190,8 @@ _DEATH_UNDONE = Mutant(
     (
         Edit(
             "store/sql/fleet.sql",
-            "running = $2, rate = $3 WHERE id = $1 AND state IN (0, 1)\n",
-            "running = $2, rate = $3, state = state % 2 WHERE id = $1\n",
+            "ELSE rate END\n WHERE id = $1 AND state IN (0, 1)\n",
+            "ELSE rate END, state = state % 2\n WHERE id = $1\n",
         ),
         Edit(
             "store/sql/gateway.sql",
