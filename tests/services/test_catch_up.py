@@ -71,8 +71,8 @@ async def test_what_is_on_time_is_made_before_what_is_late(world: World):
     late, first = await _outage(world, mode="all")
     now = first + 10 * MINUTE + timedelta(seconds=5)
     fresh = await world.job_id(every="PT1H", scheduleAt=(first + 10 * MINUTE).isoformat(), overlap="allow")
-    await world.firer._advance(now)
-    await world.firer._advance(now)
+    await world.advance(now)
+    await world.advance(now)
     await world.firer.run_once(now)
     assert await _instants(world, fresh) == [first + 10 * MINUTE]
     assert await _instants(world, late) == [first + 10 * MINUTE]
