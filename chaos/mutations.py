@@ -149,7 +149,7 @@ _NOTIFY_ONLY = Mutant(
         Edit("worker/process.py", "any_of(stop, self._wake, within=rest.nap())", "any_of(stop, self._wake)"),
         Edit("worker/carrier.py", "if connection is not self._listening:", "if self._listening is None:"),
         Edit("store/hints.py", "if connection is not self._connection:", "if self._connection is None:"),
-        Edit("services/fire.py", "longest: float = 1.0", "longest: float = 3600.0"),
+        Edit("services/fire/__init__.py", "longest: float = 1.0", "longest: float = 3600.0"),
         Edit("services/promote.py", "longest: float = 0.5", "longest: float = 3600.0"),
     ),
     _LOST_HINTS,
@@ -163,7 +163,7 @@ _NODE_CLOCK = Mutant(
     "what is due is decided by the scheduler's own wall clock",
     (
         Edit(
-            "services/fire.py",
+            "services/fire/__init__.py",
             "        for wait in (True, False):\n",
             "        from datetime import UTC\n\n"
             "        now = now or datetime.now(UTC)\n"

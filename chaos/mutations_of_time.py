@@ -22,10 +22,10 @@ _WINDOW_IGNORED = Mutant(
     "late instants are made up for however old they are",
     (
         Edit("store/migrations/0002_time.sql", "extract(epoch FROM opened_at - at) <= within", "within > 0"),
-        Edit("services/fire.py", "timedelta(seconds=each.latest_within),", "timedelta(days=1),"),
+        Edit("services/fire/advance.py", "timedelta(seconds=each.latest_within),", "timedelta(days=1),"),
         # What no job of a schedule wants any more is not even opened.
         Edit(
-            "services/fire.py",
+            "services/fire/advance.py",
             "timedelta(seconds=max(each.all_within, each.latest_within if len(found) == MOST_ENDINGS else 0)),",
             "timedelta(days=1),",
         ),
@@ -83,11 +83,11 @@ _SCHEDULE_UNCOMPARED = Mutant(
         ),
         # Else a scheduler would have to stand still within the very millisecond between its look and its deed.
         Edit(
-            "services/fire.py",
-            "        await self._learn(due)\n",
-            "        await self._learn(due)\n"
-            "        import random\n\n"
-            "        await asyncio.sleep(random.random() * 0.3)\n",
+            "services/fire/advance.py",
+            "            await self._learn(found)\n",
+            "            await self._learn(found)\n"
+            "            import random\n\n"
+            "            await asyncio.sleep(random.random() * 0.3)\n",
         ),
     ),
     SCHEDULERS,

@@ -47,14 +47,17 @@ class Budget:
                 made = [run for run in runs if begin < _made(run) < end and self._counts(case, run)]
                 yield Epoch(begin, end, max(known), made)
 
-    def may_be_used_up(self, case: Case, instant: int) -> bool:
-        """Whether an instant may rightly have gone without: there may have been no run left for it."""
+    def may_be_used_up(self, case: Case, instant: int, decided: float = 0.0) -> bool:
+        """Whether an instant may rightly have gone without: there may have been no run left for it.
+
+        `decided`: when that was found, if it is known. What came up late stands behind all that was on time then.
+        """
         if not self.limited:
             return False
         at = instant / MICRO
         changes = self._changes(case)
         # What came up late is paid for by the number that was set in the meantime.
-        end = next((end for _, end in changes[1:] if end > at), math.inf)
+        end = max(decided, next((end for _, end in changes[1:] if end > at), math.inf))
         numbers = {each.definition.max_runs for each in self._job.timeline.between(at, end) if each is not None}
         least = min((number for number in numbers if number is not None), default=math.inf)
         # One that is skipped when its place in the jitter window has come was made, and counts.

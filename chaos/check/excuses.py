@@ -46,7 +46,7 @@ def skipped_wrongly(case: Case, found: "Occurrences", run: Run) -> str | None:
         if each.outcome is Outcome.UNKNOWN or each.completed >= at - bounds.uncertainty
     ):
         return None
-    if found.budget.may_be_used_up(case, instant):
+    if found.budget.may_be_used_up(case, instant, decided):
         return None
     if all(each.overlap not in _SKIPS for each in found.job.definitions):
         return "is recorded as skipped, and overlap is allowed"

@@ -46,6 +46,12 @@ def stuck(ctx, payload):
     begun(ctx)
     if ctx.attempt == 1:  # a thread that nobody can stop
         time.sleep(600)
+
+@worker.task
+async def flaky(ctx, payload):
+    begun(ctx)
+    if ctx.attempt == 1:
+        raise RuntimeError("not yet")
 """
 
 

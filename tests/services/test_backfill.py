@@ -200,7 +200,7 @@ async def test_what_the_schedule_has_yet_to_fire_is_left_to_it(world: World):
     past = asked(since=first - timedelta(days=2), until=first + timedelta(days=3), reprocess=Reprocess.ALL)
     plan = (await world.operations.plan_backfill(world.tenant, job, past)).plan
     assert (plan.to_run, plan.under_way) == (2, 4)
-    await world.firer._advance(first)  # past the cursor now, but not yet made into a run
+    await world.advance(first)  # past the cursor now, but not yet made into a run
     plan = (await world.operations.plan_backfill(world.tenant, job, past)).plan
     assert (plan.to_run, plan.under_way) == (2, 4)
     await world.fire(first)

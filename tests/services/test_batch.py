@@ -214,7 +214,7 @@ async def test_a_fire_waits_for_a_batch_and_fires_its_jobs_too(world: World):
     at = await world.next_at()
     async with world.unfinished() as owner:
         made = await _insert(world, await owner.connection(), *[_draft(every="PT24H") for _ in range(3)])
-        firing = asyncio.create_task(world.firer._advance(at))
+        firing = asyncio.create_task(world.advance(at))
         await world.until_waiting()
     assert await firing == 1
     await world.fire(at)

@@ -124,7 +124,7 @@ async def test_a_run_that_was_made_after_the_clock_was_set_back_is_found_when_it
     await _every_minute(clocked_world)
     job = await clocked_world.value("SELECT min(id) FROM job")
     await time.jumps(60)
-    await clocked_world.firer._advance(None)
+    await clocked_world.advance()
     await time.jumps(-HOUR)
     await clocked_world.fire()
     await clocked_world.promoter.run_once()
@@ -137,7 +137,7 @@ async def test_a_run_that_was_made_after_the_clock_was_set_back_is_found_when_it
 async def test_a_firing_that_was_open_when_the_clock_was_set_back_is_ended(clocked_world: World, time: Time):
     await clocked_world.job_id(every="PT1M")
     await time.jumps(60)
-    await clocked_world.firer._advance(None)
+    await clocked_world.advance()
     await time.jumps(-HOUR)
     await clocked_world.fire()
     assert await clocked_world.count("run") == 1

@@ -38,7 +38,7 @@ async def test_an_edit_in_mid_fire_does_not_touch_the_instant_under_way(world: W
     job = await world.job_id(every="PT24H", payload=1)
     await world.make_overdue(by=DAY)
     late = await world.next_at()
-    await world.firer._advance(late)
+    await world.advance(late)
     await _change(world, job, payload=2)
     await world.firer._make_runs()
     assert await _payloads(world) == [(late, b"1")]
@@ -121,7 +121,7 @@ async def test_pausing_and_resuming_twice_changes_nothing_more(world: World):
 async def test_two_edits_while_the_clock_stands_before_the_cursor_own_no_instant_twice(world: World):
     job = await world.job_id(every="PT24H", overlap="allow", payload=1)
     at = await world.next_at()
-    await world.firer._advance(at)  # by a clock that ran ahead; the firing is still open
+    await world.advance(at)  # by a clock that ran ahead; the firing is still open
     await _change(world, job, payload=2)
     await _change(world, job, payload=3)
     await world.fire(at + DAY)

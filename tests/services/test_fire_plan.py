@@ -19,7 +19,7 @@ async def jobs_of_one_schedule(world: World, count: int) -> None:
 async def test_a_chunk_compares_no_row_with_every_other(world: World):
     await jobs_of_one_schedule(world, 10_000)
     line = world.firer._line
-    await world.firer._advance(await world.next_at())
+    await world.advance(await world.next_at())
     firings = await open_firings(line, 10, fire.CHUNK)
     awaited = await firing_flows(line, firings)
     ranks = await reserve(world.firer._ranks, awaited.counts, awaited.weights, 1)
@@ -33,7 +33,7 @@ async def test_a_chunk_compares_no_row_with_every_other(world: World):
 async def test_a_chunk_is_counted_without_a_walk_through_all_of_its_schedule(world: World):
     await jobs_of_one_schedule(world, 50_000)
     line = world.firer._line
-    await world.firer._advance(await world.next_at())
+    await world.advance(await world.next_at())
     [firing] = await open_firings(line, 10, fire.CHUNK)
     plan = await explain(line, "firing_flows", [firing.schedule], [firing.at], [firing.done_through], [firing.upto])
     assert plan.pages_read < 100  # the index alone has 300

@@ -37,7 +37,7 @@ async def _chunk(world: World, line) -> Fired:
 
 async def _open(world: World) -> None:
     """Advance the schedule, leaving its firing to be done."""
-    await world.firer._advance(await world.next_at())
+    await world.advance(await world.next_at())
 
 
 async def test_an_advance_is_made_by_one_of_two(world: World):
@@ -47,7 +47,7 @@ async def test_an_advance_is_made_by_one_of_two(world: World):
     move = [(due[0], Advance((Opening(at, at, at + DAY),), at, at + DAY))]
     async with world.database.transaction() as first:
         assert len(await advance_schedules(first, move)) == 1
-        second = asyncio.create_task(world.firer._advance(at))
+        second = asyncio.create_task(world.advance(at))
         await world.until_waiting()
     assert await second == 0  # it waited for its turn, and found that the schedule had moved on
     assert await world.count("firing") == 1
@@ -105,7 +105,7 @@ async def test_a_job_paused_in_mid_fire_is_recorded_as_skipped(world: World, mon
     monkeypatch.setattr(fire, "CHUNK", 2)
     jobs = [await world.job_id(every="PT24H") for _ in range(4)]
     await world.make_overdue(by=DAY)
-    await world.firer._advance(at := await world.next_at())
+    await world.advance(at := await world.next_at())
     await world.firer._make_runs()
     await world.control.pause(world.tenant, jobs[3])
     await world.fire(at)
@@ -159,7 +159,7 @@ async def test_firing_waits_for_its_turn_behind_an_edit(world: World):
     at = await world.next_at()
     async with world.unfinished() as owner:
         await owner.run("lock_schedules", [await world.value("SELECT id FROM schedule")])
-        firing = asyncio.create_task(world.firer._advance(at))
+        firing = asyncio.create_task(world.advance(at))
         await world.until_waiting()
     assert await firing == 1
 

@@ -148,7 +148,7 @@ async def test_a_firing_that_stays_open_is_ended_by_whoever_sees_it(clocked_worl
     world = clocked_world
     await world.job_id(every="PT1H")
     await time.jumps((await world.next_at() - time.now).total_seconds())
-    await world.firer._advance(None)
+    await world.advance()
     other = Firer(world.database, shards=_fixed(NOBODY), clock=time)
     await time.passes(SWEEP)
     await _until_done(other)

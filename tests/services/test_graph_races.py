@@ -48,7 +48,7 @@ others succeed."""
 async def half_fired(world: World) -> None:
     """Let the next instant have come a moment ago, and leave its runs to be made."""
     await world.make_overdue(await world.next_at() - datetime.now(UTC) + timedelta(seconds=1))
-    assert await world.firer._advance(None) == 1
+    assert await world.advance() == 1
 
 
 async def fire_on(world: World, line: Line) -> None:

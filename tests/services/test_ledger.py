@@ -125,7 +125,7 @@ async def test_what_has_come_and_is_not_dealt_with_is_due_and_what_will_come_is_
 
 async def test_an_open_firing_is_due_until_its_chunk_has_come(world: World):
     job, instants = await _past_job(world, 2, catchUp={"mode": "all"})
-    while await world.firer._advance(None):
+    while await world.advance():
         pass
     assert {each.status for each in await told_of(world, job)} == {"due"}
     await world.fire()

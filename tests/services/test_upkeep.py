@@ -75,8 +75,8 @@ async def test_a_subscription_whose_end_has_been_fired_is_removed(world: World):
     await world.job_id(every="PT24H")
     at = await world.next_at()
     await world.sql("UPDATE subscription SET until = $1", at)
-    await world.firer._advance(at)
-    await world.firer._advance(at + DAY)
+    await world.advance(at)
+    await world.advance(at + DAY)
     await _keep_house(world)
     assert await world.count("subscription") == 1  # its instants are still to be done
     await world.fire(at + DAY)

@@ -58,7 +58,7 @@ TARGETS: Final = (
     Target("burstStarted", "burst of one instant: last run started", "ms"),
     Target("quietAlone", "another tenant's job of that instant, own schedule", "ms", 500),
     Target("quietShared", "another tenant's job of that instant, same recurrence", "ms", 500),
-    Target("chunk", "longest transaction that made runs", "ms", 100),
+    Target("chunk", "longest transaction that moved schedules on or made runs", "ms", 100),
     Target("freshAlone", "fresh fires without timers, start lateness p95", "ms"),
     Target("freshBeside", "the same beside a backlog of late instants", "ms", 250),
     Target("madeUpFor", "late instants made up for meanwhile, runs settled", "", 1, at_least=True),

@@ -1,8 +1,9 @@
 """What to do with instants that come up late: who may still want them, and what is only recorded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import cache, partial
 from itertools import pairwise
 from typing import Final
 
@@ -69,6 +70,8 @@ class Advance(msgspec.Struct, frozen=True):
 
 USUAL: Final = CatchUp()
 _USUAL_REACH: Final = Reach()
+_Follower = Callable[[datetime], datetime | None]
+"""The next fire after an instant, reckoned once."""
 
 
 def advance(recurrence: Recurrence, *, next_at: datetime, now: datetime, reach: Reach = _USUAL_REACH) -> Advance:
@@ -80,36 +83,37 @@ def advance(recurrence: Recurrence, *, next_at: datetime, now: datetime, reach: 
     late_through = now - GRACE - datetime.resolution
     further = gap(recurrence, after=next_at, until=late_through, most=MOST_COUNTED)
     last = next_at if further is None else further.last
-    wanted = _wanted(recurrence, next_at, last, now, reach)
+    follower: _Follower = cache(partial(next_fire, recurrence))
+    wanted = _wanted(recurrence, follower, next_at, last, now, reach)
     if len(wanted) > MOST_OPENED:
         wanted = wanted[:MOST_OPENED]
         last = wanted[-1]
-    openings = [*_late(recurrence, wanted, late_through), *_missed(recurrence, next_at, wanted, last)]
-    return Advance(tuple(sorted(openings, key=lambda each: each.at)), last, next_fire(recurrence, last))
+    openings = [Opening(at, at, follower(at), late_through) for at in wanted]
+    openings += _missed(recurrence, follower, next_at, wanted, last)
+    return Advance(tuple(sorted(openings, key=lambda each: each.at)), last, follower(last))
 
 
-def _wanted(recurrence: Recurrence, first: datetime, last: datetime, now: datetime, reach: Reach) -> list[datetime]:
+def _wanted(
+    recurrence: Recurrence, follower: _Follower, first: datetime, last: datetime, now: datetime, reach: Reach
+) -> list[datetime]:
     """The instants from `first` to `last` that some job may still want, rising; no more than one beyond the most."""
     wanted = set[datetime]()
     if reach.all:
-        fire: datetime | None = first if now - first <= reach.all else next_fire(recurrence, now - reach.all)
+        fire: datetime | None = first if now - first <= reach.all else follower(now - reach.all)
         while fire is not None and fire <= last and len(wanted) <= MOST_OPENED:
             wanted.add(fire)
-            fire = next_fire(recurrence, fire)
+            fire = follower(fire)
     for end in [*reach.ends, last]:
         before = min(end, last)
         if before >= first and now - before <= max(reach.latest, reach.all):
-            found = gap(recurrence, after=first, until=before, most=1)
-            wanted.add(first if found is None else found.last)
+            found = None if before == last else gap(recurrence, after=first, until=before, most=1)
+            wanted.add(before if before == last else first if found is None else found.last)
     return sorted(each for each in wanted if now - each <= max(reach.latest, reach.all))
 
 
-def _late(recurrence: Recurrence, wanted: Iterable[datetime], late_through: datetime) -> Iterable[Opening]:
-    for at in wanted:
-        yield Opening(at, at, next_fire(recurrence, at), late_through)
-
-
-def _missed(recurrence: Recurrence, first: datetime, wanted: Sequence[datetime], last: datetime) -> Iterable[Opening]:
+def _missed(
+    recurrence: Recurrence, follower: _Follower, first: datetime, wanted: Sequence[datetime], last: datetime
+) -> Iterable[Opening]:
     """What lies between those that are opened, as ranges: one record says that all of them were missed."""
     just = datetime.resolution
     if not wanted or first < wanted[0]:  # the rules of its zone may have changed: it counts even if no fire any more
@@ -117,5 +121,7 @@ def _missed(recurrence: Recurrence, first: datetime, wanted: Sequence[datetime],
         further = gap(recurrence, after=first, until=until, most=MOST_COUNTED)
         yield Opening(first, until, missed=1 if further is None else 1 + further.count)
     for start, end in pairwise([*wanted, last + just]):
+        if follower(start) == end:  # as most are that are opened one after the other, and a gap is dear to find
+            continue
         if (found := gap(recurrence, after=start, until=end - just, most=MOST_COUNTED)) is not None:
             yield Opening(found.first, end - just, missed=found.count)

@@ -66,7 +66,7 @@ FIRE_LATENESS: Final = Histogram(
 )
 LONGEST_FIRING: Final = Gauge(
     "foliot_longest_firing_seconds",
-    "The longest transaction in which this process has made a chunk of runs; meant to stay below 0.1",
+    "The longest transaction in which this process has moved schedules on or made runs; meant to stay below 0.1",
     registry=REGISTRY,
 )
 CLAIM_SECONDS: Final = Histogram(

@@ -1,30 +1,22 @@
 """Turning instants into runs: advances the schedules that have come up, then makes their jobs' runs in chunks."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
-import structlog
-
 from foliot.domain.floor import GATHER, Floor
-from foliot.domain.misfire import GRACE, Advance, Reach, advance
-from foliot.domain.schedule import Recurrence, parse_key
 from foliot.domain.shards import EVERYTHING, Look, Rounds
 from foliot.kit import telemetry
 from foliot.kit.clock import Steady, steady
+from foliot.services.fire.advance import MOST_SCHEDULES, Advancer
 from foliot.store.admission import enter
-from foliot.store.calendars import Bodies
 from foliot.store.database import Database
 from foliot.store.flows import reserve
 from foliot.store.graphs import NO_GRAPHS, fire_graphs
 from foliot.store.recovery import is_contended
 from foliot.store.schedules import (
-    DueSchedule,
     OpenFiring,
-    advance_schedules,
-    due_schedules,
-    endings,
     fire_chunk,
     firing_flows,
     lock_to_fire,
@@ -33,16 +25,6 @@ from foliot.store.schedules import (
     seconds_to_next_fire,
 )
 
-log = structlog.get_logger("scheduler")
-
-MOST_KNOWN: Final = 200_000
-"""Recurrences that are kept in memory."""
-MOST_SCHEDULES: Final = 1_000
-"""Schedules that one transaction advances."""
-MOST_LATE: Final = 250
-"""Of these, schedules that are behind: the others must not wait for all of them."""
-MOST_ENDINGS: Final = 1_000
-"""Different ends of jobs among a schedule's late instants that are looked at one by one."""
 CHUNK: Final = 2_000
 """Runs that one transaction makes: keeps it well under 100 ms, so that edits of the same schedule need not wait."""
 FIRST_CHUNK: Final = 500
@@ -57,8 +39,9 @@ UNPACED: Final = float("inf")
 class Firer:
     """Any number of these may run: the cursor's compare-and-set and the firing's progress decide who fires what.
 
-    What is late is made only while nothing that is on time is left to do, and no more than `catch_up_rate` runs of it
-    a second.
+    What is on time never waits for more than one short transaction of what is late: of that, instants are opened after
+    the runs of a round are made, and runs are made only while nothing that is on time is left to do, no more than
+    `catch_up_rate` of them a second.
     """
 
     def __init__(
@@ -74,8 +57,6 @@ class Firer:
         # seen a run of it: a claim is waited for, and is durable only with all that was committed before it.
         self._line = database.line(hot=False, lock_timeout="300ms", synchronous_commit="off")
         self._ranks = database.line(synchronous_commit="off")
-        self._known: dict[str, Recurrence] = {}
-        self._calendars = Bodies()
         self._abreast = {False: MOST_SCHEDULES, True: MOST_SCHEDULES}
         self._rate = catch_up_rate
         self._late_from = 0.0
@@ -83,6 +64,7 @@ class Firer:
         self._longest = 0.0
         self._rounds = Rounds(shards, clock)
         self._floor = Floor(clock)
+        self._advancer = Advancer(self._line, self._floor, clock, self._took)
         self._more = False
         self._passed = 0
 
@@ -137,70 +119,17 @@ class Firer:
         await self._ranks.close()
 
     async def _fire(self, now: datetime | None, look: Look, *, wait: bool) -> int:
-        found = await self._advance(now, look, wait=wait) + await self._make_runs(look, wait=wait)
+        due = await self._advancer.look(look, now)
+        self._more |= len(due.on_time) >= MOST_SCHEDULES
+        found = await self._advancer.on_time(due, wait=wait) + await self._make_runs(look, wait=wait)
+        if due.late and (not self._more or self._passed % LATE_TURN == LATE_TURN - 1):
+            found += await self._advancer.late(due, wait=wait)
+        self._advancer.raise_floor(due)
         if found and (self._more or self._passed < LATE_TURN):
             self._passed += 1
             return found
         self._passed = 0
         return found + await self._catch_up(look, wait=wait)
-
-    async def _advance(self, now: datetime | None, look: Look = EVERYTHING, *, wait: bool = True) -> int:
-        since = self._floor.since(look) if look.overdue is None else None
-        due = await due_schedules(self._line, MOST_SCHEDULES, now, late=MOST_LATE, look=look, since=since)
-        if not due:
-            return 0
-        reaches = await self._reaches(due, now)
-        await self._learn(due)
-        moves = [(schedule, self._decide(schedule, now, reaches.get(schedule.id))) for schedule in due]
-        async with self._line.borrow(atomic=True) as connection:
-            locked = await lock_to_fire(connection, [schedule.id for schedule in due], wait=wait)
-            moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked], now)
-        self._raise_floor(look, due, moved, now)
-        self._more |= len(due) >= MOST_SCHEDULES
-        for schedule, move in moves:
-            if schedule.id in moved:
-                telemetry.OCCURRENCES_MISSED.inc(move.missed)
-                if move.next_at is None:
-                    log.warning("a schedule has nothing more to fire, as far as can be seen", schedule=schedule.key)
-                for fire in move.fires:
-                    telemetry.FIRE_LATENESS.observe(((now or schedule.now) - fire).total_seconds())
-        return len(moved)
-
-    def _raise_floor(self, look: Look, due: Sequence[DueSchedule], moved: set[int], now: datetime | None) -> None:
-        """Up to what was left: those that an edit held, and those of the late ones that did not fit."""
-        left = [each.next_at for each in due if each.id not in moved]
-        late = [each.next_at for each in due if (now or each.now) - each.next_at > GRACE]
-        if look.overdue is None:
-            self._floor.reach(look, min(left) if left else max(late or [each.next_at for each in due]))
-
-    async def _reaches(self, due: Sequence[DueSchedule], now: datetime | None) -> dict[int, Reach]:
-        """How far back the late ones among them are wanted."""
-        late = [each for each in due if (now or each.now) - each.next_at > GRACE]
-        if not late:
-            return {}
-        ends = await endings(self._line, late, now or late[0].now, MOST_ENDINGS)
-        return {
-            each.id: Reach(
-                timedelta(seconds=each.latest_within),
-                # So many ends that each instant may be somebody's last.
-                timedelta(seconds=max(each.all_within, each.latest_within if len(found) == MOST_ENDINGS else 0)),
-                found,
-            )
-            for each in late
-            for found in [ends.get(each.id, [])]
-        }
-
-    async def _learn(self, due: Sequence[DueSchedule]) -> None:
-        """Read the recurrences that are not known yet, with the calendars that they follow."""
-        if len(self._known) > MOST_KNOWN:
-            self._known.clear()
-        # Not `- self._known.keys()`, which walks over all that is known.
-        unknown = {each.key for each in due if each.key not in self._known}
-        calendars = await self._calendars.learn(self._line.fetch, unknown)
-        self._known.update({key: parse_key(key, calendars) for key in unknown})
-
-    def _decide(self, due: DueSchedule, now: datetime | None, reach: Reach | None) -> Advance:
-        return advance(self._known[due.key], next_at=due.next_at, now=now or due.now, reach=reach or Reach())
 
     async def _catch_up(self, look: Look, *, wait: bool) -> int:
         loop = asyncio.get_running_loop()
