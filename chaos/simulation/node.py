@@ -73,7 +73,8 @@ class Node:
             self.world.note(f"{self.boot} lost its lease")
         finally:
             self.hang_up()
-        self.start_in(self.chance.uniform(*RESTART))
+        if not self.is_dead:  # killed while it was about to leave: whoever did that starts it again
+            self.start_in(self.chance.uniform(*RESTART))
 
     def start_in(self, seconds: float) -> None:
         if self._next is not None:
