@@ -199,7 +199,8 @@ async def _workers(settings: Settings) -> str:
     if unserved and found.live:
         raise FoliotError(
             f"runs wait that no live worker offers to run: {', '.join(unserved[:5])}{' …' if unserved[5:] else ''}",
-            "start a worker that has them, with --queue if the queue is not `default`; `foliot queue list` shows all",
+            "start a worker that has them, with --queue if the queue is not `default`, and --label for what stands"
+            " behind `with`; `foliot queue list` shows all",
         )
     if not found.live:
         return "none lives, so nothing runs: start `foliot worker`"
