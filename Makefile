@@ -54,7 +54,7 @@ mutants: $(TOOLS)  ## break Foliot's own safeguards one by one: chaos must notic
 		$(if $(PROCESSES),--processes $(PROCESSES)) $(ARGS)
 
 schedulers: SECONDS = 300
-schedulers: $(TOOLS)  ## kill and stop three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)
+schedulers: $(TOOLS)  ## kill, stop and cut off three schedulers for 5 minutes at 1,000 fires/s, then look at every instant (SECONDS=30, SEED=7)
 	@$(BIN)/python -m chaos.schedulers --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 simulate: $(TOOLS)  ## 10,000 seeds of Foliot in virtual time, over a real database; goes on where it was ended (SEEDS=200, FIRST=1, SEED=7: that one again)

@@ -70,9 +70,13 @@ class Timekeeper:
             self._later.append(made)
 
     async def _make_up(self, job: str) -> None:
-        """For what has been run, and twice: whoever wants nothing to be run again gets nothing run again."""
+        """For what has been run: twice without running anything again, or all of it once more, one after the other."""
         since, until = (datetime.fromtimestamp(self._now() - ago, UTC).isoformat() for ago in (9.0, 1.0))
-        body = {"from": since, "until": until, "concurrency": 3, "order": "oldest", "reprocess": "none"}
+        body: dict[str, Any] = {"from": since, "until": until, "concurrency": 3, "order": "oldest", "reprocess": "none"}
+        if self._chance.random() < 0.4:
+            again = {"concurrency": 1, "order": self._chance.choice(("oldest", "newest")), "reprocess": "all"}
+            await self._tell("backfillJob", job, body | again, self._key())
+            return
         for _ in range(2):
             await self._tell("backfillJob", job, body, self._key())
 

@@ -61,6 +61,32 @@ _BACKFILL_DOUBLES = Mutant(
     SCHEDULERS,
     40.0,
 )
+_BACKFILL_UNPACED = Mutant(
+    "backfill-unpaced",
+    "a back-fill makes up to a thousand runs at once, whatever it was allowed",
+    (
+        Edit(
+            "store/sql/operations.sql",
+            "VALUES ($1, $2, 1, $3, $4, $5::jsonb, $6, $7, $8, $9, $10, $11)\n",
+            "VALUES ($1, $2, 1, $3, $4, $5::jsonb, $6, $7, $8, greatest($9, 1000), $10, $11)\n",
+        ),
+    ),
+    SCHEDULERS,
+    40.0,
+)
+_BACKFILL_DISORDERED = Mutant(
+    "backfill-disordered",
+    "a back-fill begins with the newest instants, whatever it was asked for",
+    (
+        Edit(
+            "store/sql/operations.sql",
+            "ORDER BY i.at LIMIT least(x.room, o.concurrency - o.live))\n",
+            "ORDER BY i.at DESC LIMIT least(x.room, o.concurrency - o.live))\n",
+        ),
+    ),
+    SCHEDULERS,
+    40.0,
+)
 _SCHEDULE_UNCOMPARED = Mutant(
     "schedule-uncompared",
     "a schedule is moved on without asking whether somebody else did so since it was read, and what is open already is"
@@ -115,4 +141,12 @@ _GAP_IGNORED = Mutant(
 )
 ONLY_SIMULATED: Final = (_FOLD_IGNORED, _GAP_IGNORED)
 """For a real campaign the clocks of some zone would have to change while it lasts."""
-OF_TIME: Final = (_CALENDAR_IGNORED, _WINDOW_IGNORED, _EDIT_REACHES_BACK, _BACKFILL_DOUBLES, _SCHEDULE_UNCOMPARED)
+OF_TIME: Final = (
+    _CALENDAR_IGNORED,
+    _WINDOW_IGNORED,
+    _EDIT_REACHES_BACK,
+    _BACKFILL_DOUBLES,
+    _BACKFILL_UNPACED,
+    _BACKFILL_DISORDERED,
+    _SCHEDULE_UNCOMPARED,
+)

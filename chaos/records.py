@@ -177,8 +177,8 @@ class Dump(msgspec.Struct, kw_only=True):
     attempts: dict[str, list[dict[str, Any]]]
     occurrences: dict[str, list[dict[str, Any]]] = {}
     """By recurring job, as GET /v1/jobs/{job}/occurrences gives them."""
-    backfilled: dict[str, list[str]] = {}
-    """By job: the runs that its back-fills made."""
+    backfilled: dict[str, dict[str, list[str]]] = {}
+    """By job and back-fill: the runs that it made, in this order."""
     decided: dict[str, list[dict[str, Any]]] = {}
     """By run: what the product has on record of its replays and of its discard, {"deed", "at", "by"}, in order."""
     booked: dict[str, list[int]] = {}

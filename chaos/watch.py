@@ -46,8 +46,9 @@ SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + inter
  ORDER BY 1, 2, 3
 """
 BACKFILLED: Final = """
-SELECT operation.job, item.run FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
- WHERE item.run IS NOT NULL AND operation.job IS NOT NULL ORDER BY 1, 2
+SELECT operation.job, operation.id AS operation, item.run
+  FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
+ WHERE item.run IS NOT NULL AND operation.job IS NOT NULL ORDER BY 1, 2, 3
 """
 BEHIND: Final = """
 SELECT EXISTS (SELECT FROM foliot.schedule WHERE next_at < clock_timestamp() - interval '1 second')
@@ -107,7 +108,7 @@ class Watch:
         await connection.close()
         return found
 
-    async def backfilled(self) -> dict[str, list[str]]:
+    async def backfilled(self) -> dict[str, dict[str, list[str]]]:
         """Which runs are back-fills': a run does not say it of itself."""
         connection = await self.connect()
         rows = await connection.fetch(BACKFILLED)
@@ -160,11 +161,12 @@ class Watch:
         return missed_ranges(rows)
 
 
-def backfilled_runs(rows: Iterable[Any]) -> dict[str, list[str]]:
-    """What `BACKFILLED` found, by job."""
-    found: dict[str, list[str]] = {}
+def backfilled_runs(rows: Iterable[Any]) -> dict[str, dict[str, list[str]]]:
+    """What `BACKFILLED` found, by job and back-fill."""
+    found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        found.setdefault(encode("job", row["job"]), []).append(encode("run", row["run"]))
+        of_job = found.setdefault(encode("job", row["job"]), {})
+        of_job.setdefault(encode("op", row["operation"]), []).append(encode("run", row["run"]))
     return found
 
 

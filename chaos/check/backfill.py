@@ -1,12 +1,18 @@
-"""S4, S5: a back-fill runs each instant of its range once, no other one, and none that it was asked to leave alone."""
+"""What a back-fill may run, how much of it at once, and in which order.
+
+S4, S5: each instant of its range once, no other one, and none that it was asked to leave alone. S9, S10: never more at
+once than it was asked for, and in its order.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
+from chaos.check.lines import left_place
 from chaos.check.occurrences import Occurrences
 from chaos.oracle import MICRO, instant
 from chaos.records import Outcome
@@ -41,6 +47,34 @@ def backfilled_wrongly(case: Case, found: Occurrences) -> Iterator[Finding]:
             yield _about("S4", job, runs[-1], f"was made up for {len(runs)} times, and {len(covering)} times asked for")
         elif all(each.reprocess == "none" for each in covering) and _had_run(found, at, covering[0].at):
             yield _about("S4", job, runs[0], "was made up for, and had been run")
+    for call in case.calls:
+        if (answer := call.answered) is not None and answer.kind == "backfillJob" and answer.job == job.id:
+            made = [case.runs[run] for run in job.backfills.get((answer.answer or {})["operationId"], ())]
+            yield from _crowded(case, job, made, (answer.body or {})["concurrency"])
+            yield from _out_of_order(job, made, (answer.body or {})["order"])
+
+
+def _crowded(case: Case, job: Job, made: list[Run], most: int) -> Iterator[Finding]:
+    """Each is made when there is room for it, which the database has dated as it has the ends of the others."""
+    under_way: list[float] = []
+    for came, run in sorted(((_came(run), run) for run in made), key=lambda each: each[0]):
+        under_way = [end for end in under_way if end > came]
+        if (ended := left_place(case, run)) is not None:
+            under_way.append(ended)
+        if len(under_way) > most:
+            yield _about("S9", job, run, f"was made up for as one of {len(under_way)} at once, of at most {most}")
+
+
+def _came(run: Run) -> float:
+    """When it was made, or something that came later: a retry has written over it."""
+    return run.due or (run.starts[0].at if run.starts else float("inf"))
+
+
+def _out_of_order(job: Job, made: list[Run], order: str) -> Iterator[Finding]:
+    for before, after in pairwise(made):
+        at, next_at = before.scheduled or 0.0, after.scheduled or 0.0
+        if (next_at < at) if order == "oldest" else (next_at > at):
+            yield _about("S10", job, after, f"was made up for after {at:.6f}, and the {order} was to come first")
 
 
 def _wanted(tries: list[Any], job: Job) -> bool:

@@ -147,10 +147,11 @@ class Case:
                     job.missed.append((instant(row["from"]), instant(row["through"])))
 
     def _hand_out_runs(self) -> None:
-        for name, runs in self.evidence.dump.backfilled.items():
+        for name, backfills in self.evidence.dump.backfilled.items():
             if (job := self.jobs.get(name)) is not None:
-                job.backfilled.update(runs)
-                job.by_hand.update(runs)
+                job.backfills = backfills
+                job.backfilled.update(*backfills.values())
+                job.by_hand.update(job.backfilled)
         for run in self.runs.values():
             if run.job is not None and (job := self.jobs.get(run.job)) is not None:
                 job.runs.append(run)

@@ -108,6 +108,7 @@ class Job:
     __slots__ = (
         "_bodies",
         "backfilled",
+        "backfills",
         "by_hand",
         "id",
         "ledger",
@@ -128,6 +129,8 @@ class Job:
         self.runs: list[Run] = []
         self.by_hand: set[str] = set()
         """Runs that are none of its schedule's own, those of back-fills among them."""
+        self.backfills: dict[str, list[str]] = {}
+        """The runs that each of its back-fills made, in this order."""
         self.backfilled: set[str] = set()
         self.unsure_by_hand: list[Operation] = []
         self.missed: list[tuple[int, int]] = []

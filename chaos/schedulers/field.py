@@ -21,6 +21,7 @@ from chaos.ground import Clocks, Lacking
 from chaos.node import Node
 from chaos.patience import until
 from chaos.schedulers.judge import PROMISED, SECOND, Job, Missed, Run, Spell
+from chaos.schedulers.wires import Wires, wires
 from chaos.topology import ROOT
 from foliot.domain.ids import instant_of
 from foliot.kit.postgres import PostgresServer
@@ -38,6 +39,8 @@ CROWD: Final = 4
 SMALL: Final = 3
 BOOT: Final = 8.0
 """Seconds that a process takes to be of use after its predecessor's end, on a machine that is busy."""
+RECONNECTED: Final = 3.0
+"""Seconds that a process takes to have its connections again when its wire has been mended."""
 PATIENCE: Final = 90.0
 JUMP: Final = 40
 """Seconds by which the database's clock jumps: longer than what still counts as on time."""
@@ -45,6 +48,7 @@ JUMPS: Final = ((0.2, JUMP), (0.6, -JUMP))
 """After which share of the time it does, and where to."""
 WRONG: Final = 8.0
 """Seconds that it then stays wrong, at most."""
+WAYS: Final = ("kill", "kill", "stop", "stop", "cut", "leave")
 _DATABASE: Final = "postgres"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,10 +58,13 @@ def micros(at: datetime) -> int:
 
 
 class Field:
-    def __init__(self, database: Database, tenant: int, nodes: list[Node], clocks: Clocks | None = None) -> None:
+    def __init__(
+        self, database: Database, tenant: int, nodes: list[Node], wires: Wires, clocks: Clocks | None = None
+    ) -> None:
         self._database = database
         self._tenant = tenant
         self.nodes = nodes
+        self._wires = wires
         self._clocks = clocks
         self.spells: list[Spell] = []
         self.jumps: list[Spell] = []
@@ -80,21 +87,25 @@ class Field:
         self._phases = {job: micros(at) for job, at in zip(numbers, anchors, strict=True)}
 
     async def torment(self, seconds: float, dice: random.Random, say: Callable[[str], None]) -> None:
-        """Kill or stop one of them every few seconds, and set the database's clock; at the end all are well again."""
+        """Hurt one of them every few seconds, and set the database's clock; at the end all are well again."""
         ends = time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
             if self._clocks is not None:
                 group.create_task(self._jump(self._clocks, seconds, say))
             while (left := ends - time.monotonic()) > 0:
                 await asyncio.sleep(min(dice.uniform(1.0, 4.0), left))
-                node, how = dice.choice(self.nodes), dice.choice(("kill", "kill", "stop", "stop", "leave"))
+                node, how = dice.choice(self.nodes), dice.choice(WAYS)
                 self.hurts[how] += 1
                 say(f"{how} {node.name}")
-                if how == "stop":
-                    group.create_task(self._stop(node, min(dice.uniform(1.0, 12.0), max(left, 0.1))))
-                else:
-                    self._spell(node, BOOT)
-                    node.signal(signal.SIGKILL if how == "kill" else signal.SIGTERM)
+                lasting = min(dice.uniform(1.0, 12.0), max(left, 0.1))
+                match how:
+                    case "stop":
+                        group.create_task(self._stop(node, lasting))
+                    case "cut":
+                        group.create_task(self._cut(node, lasting))
+                    case _:
+                        self._spell(node, BOOT)
+                        node.signal(signal.SIGKILL if how == "kill" else signal.SIGTERM)
 
     async def _jump(self, clocks: Clocks, seconds: float, say: Callable[[str], None]) -> None:
         """Each jump is two: there and back.
@@ -125,6 +136,14 @@ class Field:
             with suppress(ProcessLookupError):
                 if pid:
                     os.kill(pid, signal.SIGCONT)
+
+    async def _cut(self, node: Node, seconds: float) -> None:
+        self._spell(node, seconds + RECONNECTED)
+        await self._wires.cut(node.name)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await self._wires.mend(node.name)
 
     def _spell(self, node: Node, seconds: float) -> None:
         now = round(time.time() * SECOND)
@@ -187,13 +206,30 @@ def _clocks(home: Path) -> Clocks | None:
         return None
 
 
+def _node(name: str, dsn: str, home: Path, folder: Path) -> Node:
+    environment = {"FOLIOT_HOME": str(home / "nowhere"), "FOLIOT_DATABASE_URL": dsn}
+    environment |= {"FOLIOT_SUPERVISED": "1"}  # they end with us
+    command = [sys.executable, "-m", "foliot", "scheduler"]
+    return Node(name, command, environment, folder / f"{name}.log", folder=ROOT)
+
+
+@asynccontextmanager
+async def _kept(nodes: list[Node]) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    keeping = [asyncio.create_task(node.keep(stop)) for node in nodes]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*keeping, return_exceptions=True)
+
+
 @asynccontextmanager
 async def field(folder: Path) -> AsyncIterator[Field]:
     """Everything up and sharing the shards; everything gone when the block ends."""
     home = _home()
     clocks = _clocks(home)
     server = PostgresServer(home, variables=clocks.environment(_DATABASE) if clocks is not None else None)
-    stop, keeping = asyncio.Event(), list[asyncio.Task[None]]()
     try:
         await asyncio.to_thread(server.start)
         await migrate(server.dsn)
@@ -201,18 +237,14 @@ async def field(folder: Path) -> AsyncIterator[Field]:
         try:
             await Tenants(database).create("acme")
             tenant = await find_tenant(database, "acme")
-            environment = {"FOLIOT_HOME": str(home / "nowhere"), "FOLIOT_DATABASE_URL": server.dsn}
-            environment |= {"FOLIOT_SUPERVISED": "1"}  # they end with us
-            command = [sys.executable, "-m", "foliot", "scheduler"]
-            nodes = [Node(name, command, environment, folder / f"{name}.log", folder=ROOT) for name in NODES]
-            keeping += [asyncio.create_task(node.keep(stop)) for node in nodes]
-            ready = Field(database, tenant or 0, nodes, clocks)
-            if not await until(ready.is_shared_out, PATIENCE, 0.1):
-                raise TimeoutError(f"the schedulers did not share out the shards within {PATIENCE:.0f} s")
-            yield ready
+            async with wires(server.dsn, home, NODES) as drawn:
+                nodes = [_node(name, drawn.dsn(name), home, folder) for name in NODES]
+                ready = Field(database, tenant or 0, nodes, drawn, clocks)
+                async with _kept(nodes):
+                    if not await until(ready.is_shared_out, PATIENCE, 0.1):
+                        raise TimeoutError(f"the schedulers did not share out the shards within {PATIENCE:.0f} s")
+                    yield ready
         finally:
-            stop.set()
-            await asyncio.gather(*keeping, return_exceptions=True)
             await database.close()
     finally:
         await asyncio.to_thread(server.stop, "immediate")

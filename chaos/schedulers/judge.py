@@ -40,7 +40,7 @@ class Missed(NamedTuple):
 
 
 class Spell(NamedTuple):
-    """One scheduler was down or stopped."""
+    """One scheduler was down, stopped, or out of the database's reach."""
 
     node: str
     began: int

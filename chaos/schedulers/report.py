@@ -42,7 +42,7 @@ def write(folder: Path, found: dict[str, Any]) -> None:
 def page(found: dict[str, Any]) -> str:
     summary = (
         f"{found['expected']:,} instants of {found['jobs']:,} jobs that fire every second, in {found['seconds']:.0f} s"
-        f" during which a scheduler was killed, stopped or told to leave, or the database's clock jumped,"
+        f" during which a scheduler was killed, stopped, cut off or told to leave, or the database's clock jumped,"
         f" {sum(found['hurts'].values())} times:"
         f" **{found['violations']} violations**."
     )

@@ -103,15 +103,18 @@ def run_in_turn(world: World, job: Pretended, at: float, limit: int, count: int)
 def backfill(world: World, job: Pretended, at: float, first: float, last: float, reprocess: str = "none") -> None:
     """Make up for the instants of a past range, one after the other."""
     invoked = BEGIN + at
-    body = {"from": rfc3339(BEGIN + first), "until": rfc3339(BEGIN + last), "reprocess": reprocess}
-    answer = {"operationId": world.number("op"), "jobId": job.id}
+    range_ = {"from": rfc3339(BEGIN + first), "until": rfc3339(BEGIN + last)}
+    body = {**range_, "reprocess": reprocess, "concurrency": 1, "order": "oldest"}
+    name, made = world.number("op"), list[str]()
+    answer = {"operationId": name, "jobId": job.id}
     world.operation("backfillJob", job.tenant, invoked, Outcome.OK, job=job.id, body=body, answer=answer)
+    world.backfilled.setdefault(job.id, {})[name] = made
     free = invoked + 0.1
     had = {row["scheduledAt"] for row in world.runs[job.tenant] if row["jobId"] == job.id}
     for instant in job.standings[-1][1].definition.nominal(BEGIN + first, BEGIN + last):
         if reprocess == "all" or rfc3339(instant / MICRO) not in had:
             run = new_run(world, job.tenant, job.id, instant / MICRO, job.body["payload"])
-            world.backfilled.setdefault(job.id, []).append(run["id"])
+            made.append(run["id"])
             free = carry_out(world, run, free, free, Plan()).at + 0.05
 
 

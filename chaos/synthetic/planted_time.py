@@ -53,6 +53,11 @@ def _run_late(it: Surgery, job: Row, at: float) -> None:
         rows[:] = [each for gap in rows for each in _without(gap, job["jobId"], at)]
 
 
+def _backfill(it: Surgery) -> list[str]:
+    """The runs of one that had several to make, one after the other."""
+    return next(runs for of_job in it.dump.backfilled.values() for runs in of_job.values() if len(runs) > 1)
+
+
 def _without(gap: Row, job: str, at: float) -> list[Row]:
     if gap["job"] != job or not gap["from"] <= at <= gap["through"]:
         return [gap]
@@ -69,15 +74,28 @@ def _(it: Surgery) -> None:
 
 @plant("S4 made up for twice")
 def _(it: Surgery) -> None:
-    runs = next(iter(it.dump.backfilled.values()))
-    run = next(row for row in it.runs() if row["runId"] == runs[0])
-    runs.append(it.copy(run, "run_twin", 0.3)["runId"])
+    runs = _backfill(it)
+    run = next(row for row in it.runs() if row["runId"] == runs[-1])
+    twin = it.copy(run, "run_twin", seconds(run["finishedAt"]) - seconds(run["createdAt"]) + 0.3)
+    twin["dueAt"] = twin["createdAt"]  # when the other was through: that it is there at all is the fault
+    runs.append(twin["runId"])
 
 
 @plant("S4 made up for although it had run")
 def _(it: Surgery) -> None:
     again = next(each for each in it.answered("backfillJob") if (each.body or {})["reprocess"] == "all")
     (again.body or {})["reprocess"] = "none"
+
+
+@plant("S9 made up for at once")
+def _(it: Surgery) -> None:
+    first, second = (row for row in it.runs() if row["runId"] in _backfill(it)[:2])
+    second["createdAt"] = second["dueAt"] = first["dueAt"]
+
+
+@plant("S10 made up for out of order")
+def _(it: Surgery) -> None:
+    _backfill(it).reverse()
 
 
 @plant("S5 made up for outside the range")

@@ -51,7 +51,7 @@ class World:
         self.attempts: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in EVERYBODY}
         self.missed: dict[str, list[dict[str, Any]]] = {tenant: [] for tenant in EVERYBODY}
         self.occurrences: dict[str, list[dict[str, Any]]] = {}
-        self.backfilled: dict[str, list[str]] = {}
+        self.backfilled: dict[str, dict[str, list[str]]] = {}
         self.decided: dict[str, list[dict[str, Any]]] = {}
         self.booked: dict[str, list[int]] = {}
         self.webhooks: list[dict[str, Any]] = []

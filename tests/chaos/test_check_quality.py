@@ -96,7 +96,7 @@ def test_a_back_fill_and_what_waits_for_other_runs_are_not_late(history: History
     history.job("job_3", 1, key="below", dependsOn=["top"])
     history.job("job_4", 1, every="PT5S", overlap="queue")
     history.run("run_1", 100, (101, "w1", 1), job="job_1", scheduled=5)
-    history.evidence.dump.backfilled = {"job_1": ["run_1"]}
+    history.evidence.dump.backfilled = {"job_1": {"op_1": ["run_1"]}}
     history.run("run_2", 100, (100.5, "w1", 2), job="job_2")
     history.run("run_3", 100, (130, "w1", 3), job="job_3")
     history.run("run_4", 105, (130, "w1", 4), job="job_4")

@@ -110,6 +110,8 @@ WITH_TIMES = {
     "window-ignored",
     "edit-reaches-back",
     "backfill-doubles",
+    "backfill-unpaced",
+    "backfill-disordered",
     "gap-ignored",
     "schedule-uncompared",
     "recall-ignored",

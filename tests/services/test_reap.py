@@ -319,6 +319,21 @@ async def test_a_claim_that_commits_when_the_numbers_have_gone_far_beyond_it_is_
     await reaper.close()
 
 
+async def test_a_death_brings_the_next_whole_look_forward(world: World, monkeypatch: pytest.MonkeyPatch):
+    judge = Judge(world, monkeypatch)
+    await world.submit()
+    worker = await world.worker()
+    await world.sql(SILENCE)
+    async with world.unfinished() as line:
+        await worker.on(line).claim()
+        await world.sql("SELECT setval('fence', 1000000)")
+        assert not any([await judge.look(seconds) for seconds in (0, 4, 4, 4, 1)]), "the last of these looks at all"
+    assert not await judge.look(1)
+    assert await judge.look(1), "two seconds after it"
+    assert await world.count("claim") == 0
+    await judge.reaper.close()
+
+
 async def test_a_claim_that_stood_at_the_last_whole_look_is_taken_back_at_once_when_its_worker_dies(world: World):
     now = 0.0
     reaper = Reaper(world.database, monotonic=lambda: now)

@@ -16,8 +16,9 @@ log = structlog.get_logger("reaper")
 PAUSE: Final = timedelta(seconds=1)
 """Between two looks: well below the third of the lease that is taken for an absence."""
 WHOLE: Final = 5.0
-"""Seconds between two looks at all claims. A claim may get its number, be held up, and be committed when its worker has
-been dead for long: below what the looks in between begin with, it waits for this one."""
+"""Seconds between two looks at all claims; a death brings the next one forward. A claim may get its number, be held
+up, and be committed when its worker has been dead for long: below what the looks in between begin with, it waits for
+this one."""
 
 
 class Reaper:
@@ -59,6 +60,7 @@ class Reaper:
         just_started = timedelta() <= up < self._lease
         if self._may_judge(up) and not just_started and (dead := await bury(self._line, self._lease)):
             log.warning("workers fell silent", workers=len(dead))
+            self._whole = float("-inf")
         if (now := self._monotonic()) - self._whole >= WHOLE:
             self._claims = await standing_claims(self._line)
             self._whole = now
