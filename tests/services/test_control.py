@@ -8,14 +8,14 @@ import pytest
 
 from editing import changed
 from foliot.domain.errors import Conflict, InvalidField, NotFound
-from foliot.domain.ids import decode
+from foliot.domain.ids import decode, encode
 from foliot.domain.outcome import Ending, Outcome
 from foliot.domain.states import State
 from foliot.services.insights.jobs import job_view
 from foliot.wire.jobs import JobBody, draft_of
 from world import PATIENCE, World
 
-AGAIN = Outcome.again(Ending.FAILED, "boom", timedelta(hours=1))
+LATER = timedelta(hours=1)
 
 
 def _at(hours: float) -> str:
@@ -69,16 +69,24 @@ async def test_a_one_time_job_whose_run_has_begun_cannot_be_changed(world: World
     assert (await world.control.read(world.tenant, job)).version == 1
 
 
-async def test_a_run_that_waits_for_its_retry_is_replaced_and_its_past_gets_an_end(world: World):
+@pytest.mark.parametrize("outcome", [Outcome.again(Ending.FAILED, "boom", LATER), Outcome.snoozed(LATER)])
+@pytest.mark.parametrize("paused", [False, True])
+async def test_nor_can_one_whose_run_was_tried_and_waits(world: World, outcome: Outcome, paused: bool):
+    """Its instant has been: a second run of it would be one too many."""
     job = await world.job_id(scheduleAt=_at(-1))
     await world.promoter.run_once()
     worker = await world.worker()
-    taken = await worker.claim()
-    await worker.conclude(taken, AGAIN)
-    await _change(world, job, payload=2)
-    assert (await world.insights.run(world.tenant, taken[0].id)).state == "cancelled"
-    await world.promoter.run_once()
-    assert [run.payload for run in await worker.claim()] == [b"2"]
+    (run,) = await worker.claim()
+    await worker.conclude([run], outcome)
+    if paused:
+        await world.control.pause(world.tenant, job)
+    with pytest.raises(Conflict, match="already begun") as refused:
+        await _change(world, job, payload=2, scheduleAt=_at(1))
+    assert f"{encode('run', run.id)}:cancel" in (refused.value.hint or "")
+    await world.canceller.cancel(world.tenant, run.id)
+    await _change(world, job, payload=2, scheduleAt=_at(1))
+    assert len(await _waiting(world)) == 1
+    assert await world.value("SELECT count(*) FROM history WHERE state > 3") == 1
 
 
 async def test_a_finished_one_time_job_does_not_run_again_because_it_was_renamed(world: World):

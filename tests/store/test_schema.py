@@ -87,7 +87,6 @@ async def test_due_runs_are_indexed_by_the_state_that_waits(world: World):
         ("cancel_timers", f"spec, 0, {Ending.NONE.value}, {State.CANCELLED.value}, "),
         ("cancel_runs", f"state IN ({State.SCHEDULED.value}, {State.BLOCKED.value})"),
         ("take_back_run", f"state IN ({State.SCHEDULED.value}, {State.BLOCKED.value})"),
-        ("take_back_run", f"attempt, {Ending.NONE.value}, {State.CANCELLED.value}, "),
         ("block_runs", f"SET state = {State.BLOCKED.value} WHERE job = $1 AND (state = {State.SCHEDULED.value} "),
         ("unblock_runs", f"SET state = {State.SCHEDULED.value}\n WHERE job = $1 AND state = {State.BLOCKED.value}"),
         ("fire_chunk", f"spec, 0, {Ending.NONE.value}, {State.SKIPPED.value},"),

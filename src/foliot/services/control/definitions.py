@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from foliot.domain.errors import Conflict
+from foliot.domain.ids import encode
 from foliot.domain.job import Draft, Gate, Kind
 from foliot.store import calendars, jobs, wiring
 from foliot.store.database import Connection
@@ -123,7 +124,8 @@ async def _take_back(connection: Connection, run: int, instead: int | None) -> N
     if instead is not None:
         await wiring.replace_node(connection, run, instead)
     if not await jobs.take_back_run(connection, run):
-        raise Conflict("the job's run has already begun", "wait for its end, or create another job")
+        hint = f"wait for its end, cancel it ({encode('run', run)}:cancel), or create another job"
+        raise Conflict("the job's run has already begun", hint)
 
 
 async def _sealed(vault: Vault, spec: SpecRef, job: int, draft: Draft) -> Draft:

@@ -154,17 +154,12 @@ INSERT INTO past_subscription (schedule, job, after, until, tenant, closed, catc
 SELECT schedule, job, after, until, tenant, closed, catch_up, catch_up_window FROM past
 
 -- :name take_back_run
--- The waiting run of a one-time job, unless it is ready or a worker has it; no row if so. One that has been tried has
--- a past, and its past needs an end.
+-- The waiting run of a one-time job, unless it is ready, or a worker has it or had it (its fence says so); no row if so.
+-- What was tried has had its instant: another run of that would be a second one.
 WITH from_timer AS (
     DELETE FROM timer WHERE id = $1 RETURNING id
 ), from_run AS (
-    DELETE FROM run WHERE id = $1 AND state IN (0, 2)
-    RETURNING id, job, scheduled_at, due_at, tenant, spec, attempt
-), written AS (
-    INSERT INTO history (run, job, scheduled_at, due_at, finished_at, tenant, spec, attempt, ending, state, error)
-    SELECT id, job, scheduled_at, due_at, clock_timestamp(), tenant, spec, attempt, 0, 6, 'the job was changed'
-      FROM from_run WHERE attempt > 0
+    DELETE FROM run WHERE id = $1 AND state IN (0, 2) AND fence = 0 RETURNING id
 )
 SELECT id FROM from_timer UNION ALL SELECT id FROM from_run
 
