@@ -15,10 +15,13 @@ SHARED: Final = "PT2S"
 """Many of its jobs repeat like this: whoever joins meets a schedule that may be behind."""
 OWN: Final = "PT7S"
 ALL: Final = {"mode": "all", "window": "PT3M"}
+RECURRING: Final = {"handler": "quick", "overlap": "allow", "catchUp": ALL}
 NARROW: Final = {"mode": "all", "window": "PT10S"}
 """Shorter than any time without schedulers: what is older must not be run any more."""
 WALL: Final = {"cronExpression": "5-59/10 0-59 0-23 * * *", "timezone": "Europe/Berlin", "dst": {"gap": "end"}}
 """By the wall clock, and never at the full minute: the end of a gap is an instant of its own."""
+FAILING: Final = {"handler": "flaky", "maxRetries": 4, "backoff": {"initial": "PT4S", "factor": 2.0, "max": "PT8S"}}
+"""How a job of one instant is tried that takes its time to succeed."""
 MOST: Final = 3
 """Jobs that came later, at a time."""
 RULES: Final = (
@@ -41,18 +44,19 @@ class Timekeeper:
         self._serial = 0
         self._lasting: dict[str, str] = {}
         self._later: list[str] = []
+        self._failing: str | None = None
 
     async def step(self) -> None:
-        """Make the jobs that last; then let one come, move one, make up for the last seconds, or try an odd form."""
+        """Make the jobs that last; then let one come, move or mend one, make up for the past, or try an odd form."""
         lasting: dict[str, dict[str, Any]] = {
             "wall": WALL,
             "narrow": {"every": SHARED, "catchUp": NARROW},
             "wide": {"every": SHARED},
         }
         for name, timing in lasting.items():
-            if name not in self._lasting and (made := await self._create(name, timing)):
+            if name not in self._lasting and (made := await self._create(name, RECURRING | timing)):
                 self._lasting[name] = made
-        match self._chance.choices(("come", "move", "makeUp", "form"), (4, 2, 3, 2))[0]:
+        match self._chance.choices(("come", "move", "makeUp", "form", "mend"), (4, 2, 3, 2, 2))[0]:
             case "come":
                 await self._come({"every": SHARED})
             case "move" if self._later:
@@ -60,13 +64,15 @@ class Timekeeper:
                 await self._tell("changeJob", job, {"every": every})
             case "makeUp" if "wide" in self._lasting:
                 await self._make_up(self._lasting["wide"])
+            case "mend":
+                await self._mend()
             case _:
                 await self._come(self._form())
 
     async def _come(self, timing: dict[str, Any]) -> None:
         if len(self._later) >= MOST:
             await self._tell("cancelJob", self._later.pop(0))
-        if made := await self._create(f"later {self._serial}", timing):
+        if made := await self._create(f"later {self._serial}", RECURRING | timing):
             self._later.append(made)
 
     async def _make_up(self, job: str) -> None:
@@ -79,6 +85,15 @@ class Timekeeper:
             return
         for _ in range(2):
             await self._tell("backfillJob", job, body, self._key())
+
+    async def _mend(self) -> None:
+        """Change a job of one instant when it has been tried in vain: what goes on is the run that was made for it."""
+        if self._failing is None:
+            soon = datetime.fromtimestamp(self._now() + 0.5, UTC).isoformat()
+            self._failing = await self._create(f"failing {self._serial}", {"scheduleAt": soon, **FAILING}, fail=3)
+        else:
+            job, self._failing = self._failing, None
+            await self._tell("changeJob", job, {"payload": self._payload()})
 
     def _form(self) -> dict[str, Any]:
         """A recurrence in other words, with an instant within the next seconds or the next minute."""
@@ -96,21 +111,17 @@ class Timekeeper:
                 begin = soon.replace(microsecond=0) - timedelta(days=dice.choice((0, 7, 28, 364)))
                 return {"every": dice.choice(STEPS), "timezone": zone, "scheduleAt": begin.isoformat()}
 
-    async def _create(self, name: str, timing: dict[str, Any]) -> str | None:
-        self._serial += 1
-        body = {
-            "name": f"{name} of {self._client}",
-            "handler": "quick",
-            "payload": {"tenant": self._tenant, "serial": f"{self._client}.{self._serial}"},
-            "overlap": "allow",
-            "catchUp": ALL,
-            **timing,
-        }
+    async def _create(self, name: str, fields: dict[str, Any], **payload: int) -> str | None:
+        body = {"name": f"{name} of {self._client}", "payload": self._payload(**payload), **fields}
         done = await self._caller.insist(self._client, self._tenant, "createJob", None, body, self._key())
         return None if done.outcome is not Outcome.OK or done.answer is None else done.answer["jobId"]
 
     async def _tell(self, kind: str, job: str, body: dict[str, Any] | None = None, key: str | None = None) -> None:
         await self._caller.insist(self._client, self._tenant, kind, job, body, key)
+
+    def _payload(self, **more: int) -> dict[str, Any]:
+        self._serial += 1
+        return {"tenant": self._tenant, "serial": f"{self._client}.{self._serial}", **more}
 
     def _key(self) -> str:
         self._serial += 1

@@ -48,6 +48,19 @@ _EDIT_REACHES_BACK = Mutant(
     NOBODY_FIRES,
     75.0,
 )
+_TRIED_REPLACED = Mutant(
+    "tried-replaced",
+    "an edit puts another run in the place of one that has been tried and waits, for the same instant",
+    (
+        Edit(
+            "store/sql/jobs.sql",
+            " AND state IN (0, 2) AND fence = 0 RETURNING id\n",
+            " AND state IN (0, 2) RETURNING id\n",
+        ),
+    ),
+    SCHEDULERS,
+    75.0,
+)
 _BACKFILL_DOUBLES = Mutant(
     "backfill-doubles",
     "a back-fill runs what has run already, whatever it was told to reprocess",
@@ -145,6 +158,7 @@ OF_TIME: Final = (
     _CALENDAR_IGNORED,
     _WINDOW_IGNORED,
     _EDIT_REACHES_BACK,
+    _TRIED_REPLACED,
     _BACKFILL_DOUBLES,
     _BACKFILL_UNPACED,
     _BACKFILL_DISORDERED,

@@ -109,6 +109,7 @@ WITH_CHORES = {
 WITH_TIMES = {
     "window-ignored",
     "edit-reaches-back",
+    "tried-replaced",
     "backfill-doubles",
     "backfill-unpaced",
     "backfill-disordered",
