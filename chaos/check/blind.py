@@ -40,16 +40,16 @@ def _by_time(definition: Definition) -> bool:
 
 
 def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]], set[float]]:
-    """When each instant may start, and which of them did by their labels and before the cut-off."""
+    """When each instant may start that did by its label, before the cut-off; and which of them had to."""
     windows, needed = [], set()
     jitter = max(each.jitter for each in found.job.definitions) / MICRO
     for instant, class_ in found.classes.items():
-        runs = found.records.get(instant, [])
-        if not any(run.starts for run in runs):
-            continue  # it did not run, and the other checks ask why
+        starts = [run.starts[0].at for run in found.records.get(instant, ()) if run.starts]
+        if not starts or min(starts) > case.cutoff:
+            continue  # it did not run, and the other checks ask why; or its start is not looked at, like itself
         begin = instant / MICRO - case.bounds.early
         windows.append((begin, case.faults.postponed(begin + case.bounds.lateness + jitter)))
-        if class_ is Class.MUST and min(run.starts[0].at for run in runs if run.starts) <= case.cutoff:
+        if class_ is Class.MUST:
             needed.add(begin)
     return windows, needed
 
