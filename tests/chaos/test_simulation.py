@@ -76,13 +76,16 @@ SOONER = {
     "late-forgotten": 14,
     "firing-uncompared": 10,
     "queue-of-two": 4,
-    "lines-unlocked": 4,
+    "lines-unlocked": 34,
     "cancel-forgotten": 10,
     "cancel-unheard": 13,
     "join-by-batch": 3,
     "failure-ignored": 3,
     "hand-back-keeps-fence": 14,
-    "reply-forgotten": 12,
+    "reply-forgotten": 18,
+    "calendar-ignored": 7,
+    "pause-ignored": 24,
+    "node-clock": 8,
     "leaf-by-clock": 11,
 }
 """Where to begin, so that it takes less long: shortly before the seed that found it the last time."""
