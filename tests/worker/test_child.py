@@ -18,6 +18,7 @@ import pytest
 import foliot
 from foliot.domain.outcome import Ending, Returned
 from foliot.kit.postgres.process import look_at
+from foliot.sdk.desk import Desk
 from foliot.worker import alone as alone_module
 from foliot.worker.alone import Alone
 from foliot.worker.child.child import CannotStart
@@ -83,6 +84,32 @@ async def test_a_process_answers_for_its_attempt_and_its_death_is_its_own(alone:
     assert (await alone.isolated(to_do("plain", "die"))).error == "its process ended with status 4"
     crashed = await alone.suspect(to_do("plain", "crash"))
     assert (crashed.ending, crashed.error) == (Ending.LOST, "its process was killed by SIGSEGV")
+
+
+class NotingDesk(Desk):
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def hold(self, attempt: Assignment) -> None:
+        self.noted.append("held")
+
+    def extend(self, attempt: Assignment) -> None:
+        self.noted.append("begun")
+
+
+async def test_its_time_begins_with_the_function_and_not_with_the_start_of_the_process(nursery: Nursery):
+    desk = NotingDesk()
+    alone = Alone(nursery, APP, desk, spare=False)
+    assert await alone.suspect(to_do("plain")) is None
+    assert desk.noted == ["held", "begun"]
+
+
+async def test_the_time_of_one_that_never_comes_to_its_function_begins_all_the_same(nursery: Nursery, monkeypatch):
+    monkeypatch.setattr(alone_module, "START_UP", 0.0)
+    desk = NotingDesk()
+    alone = Alone(nursery, "worker.nowhere:worker", desk, spare=False)
+    assert "cannot be imported" in (await alone.suspect(to_do("plain"))).error
+    assert desk.noted == ["held", "begun"]
 
 
 async def test_an_application_that_cannot_be_imported_fails_its_attempts_and_says_why(nursery: Nursery):

@@ -55,6 +55,9 @@ class Desk:
         """Whether its handler has asked, and knows that it is to end."""
         return False
 
+    def hold(self, attempt: Any) -> None:
+        """Have its time begin with the next `extend`: what is to run it is being made."""
+
     def extend(self, attempt: Any) -> datetime | None:  # noqa: ARG002
         """Begin its time anew; until when it has now, or none if it has had all that there is."""
         return None

@@ -26,6 +26,8 @@ from foliot.worker.executor import Assignment
 
 log = structlog.get_logger("worker")
 
+START_UP: Final = 30.0
+"""Seconds within which a process should have come to its function; then the attempt's time begins all the same."""
 GRACE: Final = timedelta(seconds=2)
 """From SIGTERM to SIGKILL; also what a process that has answered gets to come to its end."""
 
@@ -76,6 +78,8 @@ class Alone:
             self._spare.close()
 
     async def _run(self, assignment: Assignment) -> Answer | Fate:
+        # Nobody who runs among others spends his time on the start of a process; a suspect has not asked for one.
+        self._desk.hold(assignment)
         cell, self._spare = self._spare, None
         if cell is not None and not cell.is_fit:
             cell.close()
@@ -123,6 +127,7 @@ class _Cell:
     def __init__(self, child: Child, channel: "_Channel") -> None:
         self.child = child
         self._channel = channel
+        self._begins: asyncio.TimerHandle | None = None
 
     @property
     def is_fit(self) -> bool:
@@ -135,6 +140,7 @@ class _Cell:
     def assign(self, assignment: Assignment, desk: Desk) -> None:
         """Have it begin; what it has to say meanwhile is for the desk."""
         self._channel.heard = partial(self._pass_on, assignment, desk)
+        self._begins = asyncio.get_running_loop().call_later(START_UP, desk.extend, assignment)
         self.say("assign", assignment)
         if desk.is_draining:
             self.say("drain", desk.leaves_by)
@@ -143,7 +149,8 @@ class _Cell:
         match kind:
             case "progress":
                 desk.note(attempt, msgspec.msgpack.decode(body, type=Progress))
-            case "beat":
+            case "beat":  # the first one says that the function begins
+                self._forget_begin()
                 desk.extend(attempt)
             case "save":
                 number, state = msgspec.msgpack.decode(body, type=Numbered)
@@ -179,7 +186,13 @@ class _Cell:
             return Failure(f"its process {fate}", ending=Ending.RELEASED)
         return fate
 
+    def _forget_begin(self) -> None:
+        if self._begins is not None:
+            self._begins.cancel()
+            self._begins = None
+
     def close(self) -> None:
+        self._forget_begin()
         self._channel.hang_up()
         if not self.child.is_over:
             self.child.abandon()

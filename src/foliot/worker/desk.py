@@ -108,6 +108,9 @@ class WorkerDesk(Desk):
         going = self.underway.told_to_stop(attempt.run)
         return going is not None and going.stopped is not None and going.stopped.ending is Ending.CANCELLED
 
+    def hold(self, attempt: Assignment) -> None:
+        self._on_loop(lambda: self.underway.hold(attempt))
+
     def extend(self, attempt: Assignment) -> datetime | None:
         self._on_loop(lambda: self.underway.extend(attempt, self._clock()))
         return self._wall() + attempt.spec.timeout

@@ -41,6 +41,8 @@ class Underway:
         # The same in order of their start: what began just now, and what has gone on for a blink, by its time-out.
         self._young: dict[int, Going] = {}
         self._old: dict[timedelta, dict[int, Going]] = {}
+        self._held: dict[int, Going] = {}
+        """Those whose time has not begun, though they have."""
         self.stopping: dict[int, Going] = {}
         """Those that were told to end, in that order."""
         self._left_behind: dict[int, Going] = {}
@@ -68,11 +70,8 @@ class Underway:
         name = id(assignment.run)
         del self._going[name]
         self.stopping.pop(name, None)
-        if self._young.pop(name, None) is None:
-            old = self._old[assignment.spec.timeout]
-            del old[name]
-            if not old:
-                del self._old[assignment.spec.timeout]
+        if self._young.pop(name, None) is None and self._held.pop(name, None) is None:
+            self._no_longer_old(assignment)
         if not self._going:
             self.idle.set()
             self.busy.clear()
@@ -96,14 +95,32 @@ class Underway:
         self._left_behind[name] = going
         going.task.add_done_callback(lambda _: self._left_behind.pop(name, None))
 
+    def hold(self, assignment: Assignment) -> None:
+        """Have the time of this one begin with `extend`; it has none before."""
+        name = id(assignment.run)
+        if name in self._going and name not in self._held:
+            young = self._young.pop(name, None)
+            self._held[name] = self._no_longer_old(assignment) if young is None else young
+
     def extend(self, assignment: Assignment, now: float) -> None:
         """Begin the time of this one anew, unless it has had all that there is. Who has just begun needs no more."""
         timeout, name = assignment.spec.timeout, id(assignment.run)
+        if (held := self._held.pop(name, None)) is not None:
+            held.began = held.first_began = now
+            self._young[name] = held
+            return
         old = self._old.get(timeout, {})
         going = old.get(name)
         if going is not None and now + timeout.total_seconds() <= going.first_began + LONGEST_TIMEOUT.total_seconds():
             going.began = now
             old[name] = old.pop(name)  # in order of their start
+
+    def _no_longer_old(self, assignment: Assignment) -> Going:
+        old = self._old[assignment.spec.timeout]
+        going = old.pop(id(assignment.run))
+        if not old:
+            del self._old[assignment.spec.timeout]
+        return going
 
     def deaf(self, now: float, patience: timedelta) -> list[Going]:
         """Those that were told to end longer ago, for good or to be tried again, and have not.

@@ -15,10 +15,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
+import msgspec
 import uvloop
 
 from foliot.domain.outcome import Answer, Failure
 from foliot.domain.redaction import Redaction
+from foliot.kit.clock import wall
 from foliot.kit.hush import HUSH
 from foliot.kit.settings import Settings
 from foliot.kit.telemetry import start_logging
@@ -59,7 +61,8 @@ def main(reference: str) -> None:
         return
     if assigned := desk.assignment():
         desk.listen()
-        assignment = unpack_assignment(assigned)
+        assignment = msgspec.structs.replace(unpack_assignment(assigned), started_at=wall())
+        desk.extend(assignment)
         hide = Redaction(() if assignment.given is None else assignment.given.secrets).hide
         with HUSH.using(hide):
             desk.answer(carry_out(app, assignment, desk))
