@@ -1,7 +1,6 @@
 """How late, how quickly back, how fair: measured by the rules that the reports name."""
 
 import pytest
-from few_records import History
 
 from chaos.check import Case
 from chaos.check.fairness import fair_shares
@@ -10,6 +9,7 @@ from chaos.check.recovery import BYSTANDERS, too_slow
 from chaos.check.waits import first_starts
 from chaos.records import POISON, SIDE, Outcome, Phase
 from chaos.synthetic.world import BEGIN, rfc3339
+from few_records import History
 
 LONG_AGO = "2026-01-01T00:00:00Z"
 WORKERS, SCHEDULERS, DATABASE = (
