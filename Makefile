@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fuzz keys bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
+.PHONY: help up test check fuzz oracles keys bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ fuzz: CASES ?= 20000
 fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI document: no 5xx, no answer it does not know (CASES=2400)
 	@folder=$$(mktemp -d); CASES=$(CASES) FUZZED=$$folder $(BIN)/pytest -n 2 -s tests/api/test_fuzz.py $(ARGS); came=$$?; \
 		PYTHONPATH=. $(BIN)/python tests/api/fuzzed.py $$folder $(CASES); exit $$came
+
+oracles: $(TOOLS)  ## 100,000 questions about cron, in 39 zones and 20 years: two readings that share nothing with ours agree with it
+	FOLIOT_TEST_ORACLES=full $(BIN)/pytest -n 2 tests/domain/test_oracles.py
 
 keys: KEYS ?= 100000
 keys: $(TOOLS)  ## 100,000 keys with a limit of 1, three runs each: never two at once, always in order, nobody left behind (KEYS=1000)
