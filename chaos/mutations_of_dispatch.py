@@ -212,6 +212,7 @@ _DEATH_UNDONE = Mutant(
     [burst(*((9.0 * number, "stop", f"worker-{number}") for number in range(3)), warm_up=12.0)],
     60.0,
 )
+_NOT_TOO_LATE: Final = "NOT EXISTS (SELECT FROM worker w WHERE w.id = claim.worker AND w.seen_at < claim.claimed_at)"
 _LATE_CLAIM_KEPT = Mutant(
     "late-claim-kept",
     "what is claimed in the name of a worker that was declared dead before is nobody's for ever",
@@ -228,9 +229,13 @@ _LATE_CLAIM_KEPT = Mutant(
         ),
         Edit(
             "store/sql/fleet.sql",
-            " ORDER BY claim.id LIMIT 10\n",
-            "   AND NOT EXISTS (SELECT FROM worker w WHERE w.id = claim.worker AND w.seen_at < claim.claimed_at)\n"
-            " ORDER BY claim.id LIMIT 10\n",
+            "          WHERE id = ANY ($1::bigint[])\n",
+            f"          WHERE id = ANY ($1::bigint[]) AND {_NOT_TOO_LATE}\n",
+        ),
+        Edit(
+            "store/sql/fleet.sql",
+            "          WHERE id > $2::bigint\n",
+            f"          WHERE id > $2::bigint AND {_NOT_TOO_LATE}\n",
         ),
     ),
     [burst(*((6.0 * number, "stall", f"worker-{number}") for number in range(3)), warm_up=12.0)],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from chaos.ground import Network
-from chaos.site import Site, free_ports
+from chaos.site import Site, free_ports, socket_of
 from foliot.kit.postgres import PostgresServer
 
 NODES: Final = ("api-0", "api-1", "scheduler-0", "scheduler-1", "worker-0", "worker-1", "worker-2", "worker-3")
@@ -60,8 +60,7 @@ class Places:
     @property
     def socket(self) -> str:
         """Where the database itself listens."""
-        folder = self._server.dsn.partition("host=")[2].partition("&")[0]
-        return f"{folder}/.s.PGSQL.5432"
+        return socket_of(self._server.dsn)
 
     def dsn(self, name: str) -> str:
         """The database, by this one's wire."""

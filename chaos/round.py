@@ -30,7 +30,8 @@ from chaos.records import load
 from chaos.run import Options
 from chaos.verdict import check
 
-PATIENCE: Final = 40.0
+PATIENCE: Final = 60.0
+"""Seconds: longer than any retry that the driver asks for."""
 UNEXPECTED: Final = "ended by an error that nobody expected"
 """What Foliot's processes say of their own crashes; a lost lease, for one, is no crash."""
 STARTED: Final = {"api": "listening  url=", "scheduler": "watching the clock", "worker": "ready  handlers="}

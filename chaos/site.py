@@ -52,6 +52,12 @@ def lowest_ephemeral() -> int:
     return max(lowest, SITES * SPAN + 1_024)
 
 
+def socket_of(dsn: str) -> str:
+    """Where a server listens whose address names the folder of its socket."""
+    folder = dsn.partition("host=")[2].partition("&")[0]
+    return f"{folder}/.s.PGSQL.5432"
+
+
 def free_ports(count: int, among: Sequence[int] = ()) -> list[int]:
     """Ports that nobody listens on now; all are held until all are found.
 

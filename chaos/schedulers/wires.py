@@ -9,7 +9,7 @@ from typing import Final
 
 from chaos.patience import until
 from chaos.proxy import Mode, Proxies
-from chaos.site import free_ports
+from chaos.site import free_ports, socket_of
 from chaos.topology import ROOT
 
 PATIENCE: Final = 30.0
@@ -38,9 +38,8 @@ async def wires(dsn: str, home: Path, nodes: Sequence[str]) -> AsyncIterator[Wir
     """Between these nodes and the server that listens at a socket."""
     ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
     control = home / "proxy.sock"
-    socket = f"{dsn.partition('host=')[2].partition('&')[0]}/.s.PGSQL.5432"
     ends = [f"{name}=127.0.0.1:{port}" for name, port in ports.items()]
-    command = [sys.executable, "-m", "chaos.proxy", socket, str(control), *ends]
+    command = [sys.executable, "-m", "chaos.proxy", socket_of(dsn), str(control), *ends]
     proxy = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=asyncio.subprocess.PIPE)
     try:
 

@@ -37,6 +37,7 @@ def test_handing_in_work_is_no_change_and_neither_is_doing_it():
         "claimWork",
         "settleWork",
         "reportWork",
+        "lookAtProcesses",
         "readSecrets",
         "completeRun",
     }

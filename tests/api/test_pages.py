@@ -4,7 +4,7 @@ import base64
 import hashlib
 import html.parser
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api.calling import Caller, application, is_named
 from foliot.api.app import OPERATIONS
+from foliot.kit import telemetry
 from foliot.store.database import Database
 from world import World
 
@@ -46,12 +47,31 @@ async def test_a_process_without_its_schema_is_not_ready_and_says_what_to_do(emp
     assert "foliot migrate" in answer.json["hint"]
 
 
-async def test_a_process_whose_database_went_away_is_not_ready(world: World, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def outage(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     async def refuse(*_: Any, **__: Any) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
 
+    return lambda: monkeypatch.setattr(type(world.database._pool), "_acquire", refuse)
+
+
+async def test_who_cannot_see_the_database_does_not_say_that_all_is_well(world: World, outage: Callable[[], None]):
+    async def told() -> set[str]:
+        content = (await Caller(application(world), None).get("/metrics")).content.decode()
+        return {family.name for family in text_string_to_metric_families(content)}
+
+    seen = {family.name for family in telemetry.SEEN.collect()}
+    own = {family.name for family in telemetry.REGISTRY.collect()}
+    assert "foliot_overdue_schedules" in seen
+    assert await told() >= seen | own
+    outage()
+    assert await told() & seen == set()
+    assert await told() >= own
+
+
+async def test_a_process_whose_database_went_away_is_not_ready(world: World, outage: Callable[[], None]):
     app = application(world)
-    monkeypatch.setattr(type(world.database._pool), "_acquire", refuse)
+    outage()
     assert (await Caller(app, None).get("/ready")).status == 503
     answer = await Caller(app, world.key).get("/v1/jobs")
     assert (answer.status, answer.headers["retry-after"]) == (503, "2")

@@ -1,10 +1,14 @@
 """Schedules: their daylight-saving rules, and a look at what they will do."""
 
+import asyncio
+import threading
+
 import pytest
 
 from api.calling import PLAIN, Caller
+from foliot.api import schedules
 from foliot.kit.zonedata import zone_data
-from world import World
+from world import PATIENCE, World
 
 NIGHTLY = {**PLAIN, "cronExpression": "30 2 * * *", "timezone": "Europe/Berlin"}
 SPRING = "/v1/schedules:preview?cronExpression=30+2+*+*+*&timezone=Europe/Berlin&after=2026-03-28T12:00:00Z&count=1"
@@ -26,6 +30,23 @@ async def test_a_preview_begins_now_and_shows_ten(api: Caller):
     assert len(items) == 10
     assert [item["at"] for item in items] == sorted({item["at"] for item in items})
     assert all(item["transition"] is None for item in items)
+
+
+async def test_others_are_answered_while_a_long_preview_is_reckoned(api: Caller, monkeypatch):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def reckon(*_: object) -> list[object]:
+        begun.set()
+        assert may_end.wait(PATIENCE)
+        return []
+
+    monkeypatch.setattr(schedules, "look_ahead", reckon)
+    long = asyncio.ensure_future(api.get("/v1/schedules:preview?every=PT1H"))
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
+    assert (await api.get("/v1/jobs")).status == 200
+    assert not long.done()
+    may_end.set()
+    assert (await long).json["items"] == []
 
 
 async def test_a_preview_with_an_anchor_begins_at_it(api: Caller):

@@ -40,6 +40,7 @@ BODIES: dict[str, Any] = {
     "limitKey": {"rateLimit": {"perSecond": 1_000}},
     "putSecret": {"value": "another"},
     "switchEncryption": {"enabled": True},
+    "lookAtProcesses": {"host": "here", "pids": [1]},
     "readSecrets": {"worker": WORKER, "runId": encode("run", 0), "fence": 1, "names": ["token"]},
 }
 

@@ -54,6 +54,24 @@ async def test_a_key_that_serves_nothing_is_told_what_to_do(api: Caller, strange
     assert (await claim(stranger, lanes)).status == 403
 
 
+async def test_a_key_sees_how_its_own_processes_are_doing_and_nobody_elses(api: Caller, world: World):
+    other = Caller(api.app, await Tenants(world.database).issue_key("acme", "laptop", ["*"]))
+    lanes = await register(api, host="oslo", pid=7)
+    await api.post("/v1/work/heartbeat", {"worker": WORKER, "load": {"running": [2 for _ in lanes], "rate": [0.0]}})
+    await register(api, encode("wrk", 6), host="oslo", pid=8)
+    await world.submit(3)
+
+    async def look(caller: Caller, *pids: int, host: str = "oslo") -> tuple[int, int]:
+        answer = await caller.post("/v1/work/look", {"host": host, "pids": pids})
+        assert answer.status == 200, answer.content
+        return answer.json["busy"], answer.json["backlog"]
+
+    assert await look(api, 7, 8) == (1, 3)
+    assert await look(api, 8) == (0, 3)
+    assert await look(api, 7, 8, host="bergen") == (0, 0)
+    assert await look(other, 7, 8) == (0, 0)
+
+
 @pytest.mark.parametrize("ends", [True, False])
 async def test_a_worker_that_waits_gets_nothing_once_its_key_is_believed_no_more(world: World, *, ends: bool):
     now = [0.0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import asyncpg
 import pytest
 
 from chaos import mutants
@@ -20,6 +21,7 @@ from chaos.places import NODES
 from chaos.records import REFUSED
 from chaos.round import STARTED, UNEXPECTED, Round, crashes
 from chaos.topology import Topology
+from foliot.store.statements import SQL, read_statements
 
 _FUNCTION = re.compile(r"^CREATE (?:OR REPLACE )?FUNCTION (\w+)", re.MULTILINE)
 
@@ -37,6 +39,25 @@ def test_every_mutation_applies_exactly_once_and_compiles(mutant: Mutant, tmp_pa
     for file in changed:
         if file.endswith(".py"):
             py_compile.compile(str(source / "foliot" / file), cfile=str(tmp_path / "compiled"), doraise=True)
+
+
+async def test_every_statement_that_is_mutated_can_still_be_understood(dsn: str, tmp_path: Path):
+    """If it cannot, the mutant falls over instead of doing wrong."""
+    connection = await asyncpg.connect(dsn)
+    prepared = set()
+    for mutant in [*MUTANTS, *OF_TIME, *OF_STOPPING]:
+        files = {edit.file for edit in mutant.edits}
+        if any("/migrations/" in file for file in files):
+            continue  # it may speak of what this database does not have
+        source = build(mutant, tmp_path / mutant.name)
+        for file in files:
+            if file.startswith("store/sql/"):
+                for name, statement in read_statements((source / "foliot" / file).read_text()).items():
+                    if statement != SQL.get(name):
+                        await connection.prepare(statement)
+                        prepared.add(mutant.name)
+    await connection.close()
+    assert "late-claim-kept" in prepared
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.name)

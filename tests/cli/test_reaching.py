@@ -1,6 +1,5 @@
 """Which way a worker takes to its work, and the keys that let it."""
 
-import asyncio
 import json
 import socket
 from pathlib import Path
@@ -8,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Shell
-from foliot.cli.compose import CannotStart
 from foliot.cli.failing import NoDatabase
 from foliot.cli.home import introduce
+from foliot.cli.looking import open_looking
 from foliot.cli.reaching import Reach, _dsn, gateway_of
-from foliot.cli.supervise import supervise
-from foliot.domain.scaling import Bounds
-from foliot.kit.settings import Settings, find_access
+from foliot.kit.settings import Access, Settings, find_access
 from foliot.sdk import NotConfigured
 from foliot.services.tenants import Tenants
+from foliot.store.fleet import About, Load
+from foliot.store.recovery import Refused
+from foliot.worker.gateway import HttpCarrier, open_gateway_session
+from sdk.serving import served
 from world import World
 
 KEY = "fol_aaaaaaaaaaaa_" + "b" * 43
@@ -59,12 +60,21 @@ def test_who_knows_no_way_is_told_all_of_them(monkeypatch: pytest.MonkeyPatch, f
         gateway_of(Settings.read({}), Reach(gateway=True))
 
 
-async def test_how_many_processes_it_takes_cannot_be_found_out_without_the_database(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("FOLIOT_KEY", KEY)
-    reach = Reach("https://foliot.example")
-    with pytest.raises(CannotStart, match="does not reach") as refused:
-        await supervise(Settings.read({}), Bounds(1, 4), reach, asyncio.Event())
-    assert "--processes 4" in refused.value.hint
+async def test_how_many_processes_it_takes_is_told_alike_by_the_database_and_the_gateway(world: World, dsn: str):
+    settings = Settings.read({"FOLIOT_DATABASE_URL": dsn})
+    async with served(world) as foliot, open_gateway_session() as session:
+        access = Access(foliot.url, foliot.key)
+        carrier = HttpCarrier(session, access, 5, "w", About(socket.gethostname(), 4711))
+        lanes = await carrier.register(["default"], ["fn:noop"])
+        await carrier.beat(Load(dict.fromkeys(lanes, 1)))
+        await world.submit(2)
+        for gateway in (access, None):
+            async with open_looking(settings, gateway) as looking:
+                assert await looking([4711]) == (1, 2)
+                assert await looking([4712]) == (0, 0)
+        async with open_looking(settings, Access(foliot.url, KEY)) as looking:
+            with pytest.raises(Refused, match="401"):
+                await looking([4711])
 
 
 async def test_keys_serve_what_the_operator_says_and_nothing_else(lost: Shell, world: World, dsn: str):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from faults.machine import until as patiently
 from foliot.cli.shell import DRAINED
@@ -15,6 +16,7 @@ from foliot.cli.supervise import Team
 from foliot.domain.scaling import DEEP, DEEP_FOR, IDLE_FOR, Bounds
 from foliot.kit.signals import FLEET
 from foliot.store.hints import notify
+from foliot.store.recovery import Refused
 from foliot.store.roster import Look
 from kit.launching import PATHS
 from worker.making import eventually, function_spec
@@ -51,7 +53,7 @@ class Place:
     def __init__(self) -> None:
         self.stop = asyncio.Event()
         self.now = 0.0
-        self.found = Look(0, 0)
+        self.found: Look | Exception = Look(0, 0)
         self.made: list[StandIn] = []
         self.team = Team(self._make, self.stop, lambda: self.now)
 
@@ -60,6 +62,8 @@ class Place:
         return self.made[-1]
 
     async def looking(self, pids: Sequence[int]) -> Look:
+        if isinstance(self.found, Exception):
+            raise self.found
         return self.found
 
     async def pass_time(self, bounds: Bounds, seconds: float) -> None:
@@ -92,6 +96,21 @@ async def test_a_backlog_brings_processes_and_idleness_retires_them_the_last_fir
     place.stop.set()
     await asyncio.wait_for(running, PATIENCE)
     assert place.team.unfinished == 0
+
+
+async def test_who_is_not_told_what_waits_keeps_what_there_is_and_says_so_once(place: Place):
+    bounds = Bounds(1, 4)
+    running = asyncio.ensure_future(place.team.run(bounds))
+    await eventually(lambda: place.team.size == 1)
+    place.found = Refused("the key was revoked", "make another")
+    with capture_logs() as said:
+        await place.pass_time(bounds, 10 * DEEP_FOR)
+    assert ["the key was revoked" in each["error"] for each in said] == [True]
+    place.found = Look(1, DEEP + 1)
+    await place.pass_time(bounds, DEEP_FOR)
+    assert place.team.size == 2
+    place.stop.set()
+    await asyncio.wait_for(running, PATIENCE)
 
 
 async def test_a_place_whose_worker_was_drained_stays_empty_and_without_places_all_is_over(place: Place):

@@ -14,7 +14,7 @@ from foliot.cli.main import main
 from foliot.domain.access import GRANTS, Role, Scope
 from foliot.domain.outcome import Ending
 from foliot.domain.states import FINISHED, STATUS_OF, TRANSITIONS, Event, State
-from foliot.kit.telemetry import REGISTRY
+from foliot.kit.telemetry import REGISTRY, SEEN
 
 ROOT: Final = Path(__file__).parents[2]
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -60,7 +60,7 @@ def endings() -> str:
 
 def metrics() -> str:
     rows = []
-    for family in REGISTRY.collect():
+    for family in (*REGISTRY.collect(), *SEEN.collect()):
         suffix = "_total" if family.type == "counter" else ""
         labels = ", ".join(f"`{label}`" for label in labels_of(family.name))
         rows.append([f"`{family.name}{suffix}`", family.type, labels, f"{family.documentation}."])
@@ -68,7 +68,8 @@ def metrics() -> str:
 
 
 def labels_of(family: str) -> tuple[str, ...]:
-    return next(tuple(each._labelnames) for each in REGISTRY._collector_to_names if each._name == family)
+    collectors = (*REGISTRY._collector_to_names, *SEEN._collector_to_names)
+    return next(tuple(each._labelnames) for each in collectors if each._name == family)
 
 
 def commands() -> str:

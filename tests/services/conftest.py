@@ -1,6 +1,6 @@
 """A world whose time is told by the test."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import asyncpg
 import pytest
@@ -8,10 +8,23 @@ import pytest
 import clocked
 from brittle import BrittleDatabase, Scissors
 from copies import Copies
+from foliot.domain.portion import Portion
 from foliot.store import database as databases
 from foliot.store.database import Database
 from services.remotes import Hire, Remote
 from world import World
+
+InChunks = Callable[[int], None]
+
+
+@pytest.fixture
+def in_chunks(monkeypatch) -> InChunks:
+    """Has every transaction that fires take on so much at most, however slow this machine is at the moment."""
+
+    def so_large(size: int) -> None:
+        monkeypatch.setattr(Portion, "size", property(lambda _: size, lambda *_: None), raising=False)
+
+    return so_large
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from foliot.domain.outcome import Ending
+from foliot.domain.portion import LONGEST
 from foliot.domain.states import State
 from foliot.services import fire
 from foliot.services.fire import Firer
 from foliot.store.schedules import Awaited
+from services.conftest import InChunks
 from world import World
 
 DAILY = {"every": "PT24H"}
@@ -44,8 +46,10 @@ async def test_jobs_of_a_tenant_with_the_same_recurrence_share_one_schedule(worl
     assert sorted(row["tenant"] for row in rows) == [world.tenant] * 3 + [globex] * 4
 
 
-async def test_a_single_job_does_not_wait_for_another_tenants_crowd_of_the_same_instant(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 10)
+async def test_a_single_job_does_not_wait_for_another_tenants_crowd_of_the_same_instant(
+    world: World, in_chunks: InChunks
+):
+    in_chunks(10)
     globex = await world.another_tenant()
     await world.job_id(**DAILY)
     await _members(world, 99)
@@ -89,8 +93,10 @@ async def test_an_instant_fires_once(world: World):
     assert await world.next_at() == at + DAY
 
 
-async def test_a_large_schedule_fires_in_chunks_and_a_crash_between_them_loses_nothing(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 10)
+async def test_a_large_schedule_fires_in_chunks_and_a_crash_between_them_loses_nothing(
+    world: World, in_chunks: InChunks
+):
+    in_chunks(10)
     await world.job_id(**DAILY)
     await _members(world, 34)
     at = await world.next_at()
@@ -108,9 +114,11 @@ async def test_a_large_schedule_fires_in_chunks_and_a_crash_between_them_loses_n
     assert await world.value("SELECT count(DISTINCT rank) FROM ready WHERE lane > 0") == 35
 
 
-async def test_workers_begin_with_a_short_chunk_while_the_others_are_made(world: World, monkeypatch):
+async def test_workers_begin_with_a_short_chunk_while_the_others_are_made(
+    world: World, monkeypatch, in_chunks: InChunks
+):
     monkeypatch.setattr(fire, "FIRST_CHUNK", 3)
-    monkeypatch.setattr(fire, "CHUNK", 10)
+    in_chunks(10)
     await world.job_id(**DAILY)
     await _members(world, 14)
     at = await world.next_at()
@@ -121,8 +129,30 @@ async def test_workers_begin_with_a_short_chunk_while_the_others_are_made(world:
     assert await _firing(world) == (15, 0, True)
 
 
-async def test_chunks_that_end_with_the_last_job_close_the_firing_too(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 5)
+async def test_a_slow_machine_makes_fewer_runs_in_a_transaction(world: World, monkeypatch):
+    """As slow as the ticks of its clock: each transaction seems to last for one of them."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += LONGEST
+        return now
+
+    monkeypatch.setattr(fire, "CHUNK", 20)
+    slow = Firer(world.database, clock=clock)
+    await world.job_id(**DAILY)
+    await _members(world, 48)
+    at = await world.next_at()
+    made = []
+    while await slow.run_once(at):
+        made.append(await world.count("ready"))
+    await slow.close()
+    assert made == [20, 30, 35, 40, 45, 49]
+    assert await _firing(world) == (49, 0, True)
+
+
+async def test_chunks_that_end_with_the_last_job_close_the_firing_too(world: World, in_chunks: InChunks):
+    in_chunks(5)
     await world.job_id(**DAILY)
     await _members(world, 9)
     await world.fire(await world.next_at())
@@ -130,8 +160,8 @@ async def test_chunks_that_end_with_the_last_job_close_the_firing_too(world: Wor
     assert await world.next_at() is not None  # not mistaken for deserted
 
 
-async def test_many_large_schedules_are_all_done(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 10)
+async def test_many_large_schedules_are_all_done(world: World, in_chunks: InChunks):
+    in_chunks(10)
     for hours in (24, 48, 72):
         await world.job_id(every=f"PT{hours}H")
     await _members(world, 14)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from foliot.services import fire
+from services.conftest import InChunks
 from world import World
 
 MINUTE = timedelta(minutes=1)
@@ -18,8 +19,8 @@ async def _crowd(world: World, size: int) -> int:
     return job
 
 
-async def test_a_small_firing_does_not_wait_for_a_large_one(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 10)
+async def test_a_small_firing_does_not_wait_for_a_large_one(world: World, in_chunks: InChunks):
+    in_chunks(10)
     await _crowd(world, 100)
     single = await world.job_id(every="PT12H", overlap="allow")
     at = await world.value("SELECT max(next_at) FROM schedule")
@@ -31,8 +32,8 @@ async def test_a_small_firing_does_not_wait_for_a_large_one(world: World, monkey
     assert await world.count("run") == 101
 
 
-async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 10)
+async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World, in_chunks: InChunks):
+    in_chunks(10)
     await _crowd(world, 40)
     await world.job_id(every="PT1M", overlap="allow")
     at = await world.value("SELECT max(next_at) FROM schedule")

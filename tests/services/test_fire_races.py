@@ -10,6 +10,7 @@ from foliot.services.fire import Firer
 from foliot.store import schedules
 from foliot.store.flows import reserve
 from foliot.store.schedules import Fired, advance_schedules, due_schedules, fire_chunk, firing_flows, open_firings
+from services.conftest import InChunks
 from world import World
 
 DAY = timedelta(days=1)
@@ -67,8 +68,8 @@ async def test_of_two_schedulers_on_the_same_chunk_the_second_finds_it_done(worl
     await rival.close()
 
 
-async def test_schedulers_side_by_side_fire_every_job_once(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 7)
+async def test_schedulers_side_by_side_fire_every_job_once(world: World, in_chunks: InChunks):
+    in_chunks(7)
     await _job_with_members(world, 100)
     at = await world.next_at()
     firers = [Firer(world.database) for _ in range(3)]
@@ -101,8 +102,8 @@ async def test_a_fire_waits_for_a_settle_in_mid_flight_and_then_fires(world: Wor
     assert await world.value("SELECT array_agg(state) FROM history") == [State.SUCCEEDED]
 
 
-async def test_a_job_paused_in_mid_fire_is_recorded_as_skipped(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 2)
+async def test_a_job_paused_in_mid_fire_is_recorded_as_skipped(world: World, in_chunks: InChunks):
+    in_chunks(2)
     jobs = [await world.job_id(every="PT24H") for _ in range(4)]
     await world.make_overdue(by=DAY)
     await world.advance(at := await world.next_at())

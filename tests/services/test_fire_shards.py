@@ -14,6 +14,7 @@ from foliot.services.fire import Firer
 from foliot.services.membership import Membership
 from foliot.services.promote import Promoter
 from foliot.store.recovery import is_gone
+from services.conftest import InChunks
 from world import World
 
 EVEN = frozenset(range(0, 256, 2))
@@ -71,8 +72,8 @@ async def test_how_long_to_sleep_follows_ones_own_shards(world: World):
         await each.close()
 
 
-async def test_two_who_both_believe_that_all_is_theirs_fire_every_instant_once(world: World, monkeypatch):
-    monkeypatch.setattr(fire, "CHUNK", 3)
+async def test_two_who_both_believe_that_all_is_theirs_fire_every_instant_once(world: World, in_chunks: InChunks):
+    in_chunks(3)
     await _schedules(world, 5)
     await world.sql(
         "INSERT INTO subscription SELECT schedule, job + n, after, until, tenant, spec, exclusive, closed, payload"
@@ -97,10 +98,10 @@ async def test_two_who_both_believe_that_all_is_theirs_fire_every_instant_once(w
 
 
 async def test_a_firing_that_its_owner_left_in_mid_chunk_is_ended_by_the_next_one(
-    clocked_world: World, time, monkeypatch
+    clocked_world: World, time, in_chunks: InChunks
 ):
     world = clocked_world
-    monkeypatch.setattr(fire, "CHUNK", 10)
+    in_chunks(10)
     await world.job_id(every="PT24H")
     await world.sql(
         "INSERT INTO subscription SELECT schedule, job + n, after, until, tenant, spec, exclusive, closed, payload"

@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from editing import changed
-from foliot.services import fire
+from services.conftest import InChunks
 from world import World
 
 DAY = timedelta(days=1)
@@ -57,9 +57,9 @@ async def test_an_instant_belongs_to_one_of_them_whatever_comes_first(world: Wor
 
 @pytest.mark.parametrize("act", ["pause", "cancel", "edit", "move"])
 async def test_what_an_owner_does_between_chunks_touches_his_job_alone_and_is_on_record(
-    world: World, monkeypatch, act: str
+    world: World, in_chunks: InChunks, act: str
 ):
-    monkeypatch.setattr(fire, "CHUNK", 2)
+    in_chunks(2)
     late = {"mode": "all", "window": "P2D"}
     jobs = [await world.job_id(every="PT24H", overlap="allow", payload=number, catchUp=late) for number in range(5)]
     await world.make_overdue(by=DAY)

@@ -82,9 +82,11 @@ def build(services: Services, health: Health, gauges: Gauges) -> Starlette:
         return Response(b'{"status":"ready"}', media_type="application/json")
 
     async def metrics(_: Request) -> Response:
+        seen = False
         with suppress(Unavailable):  # the counters of this process are worth telling all the same
             await gauges.measure()
-        return Response(telemetry.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            seen = True
+        return Response(telemetry.exposition(seen=seen), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def openapi_json(_: Request) -> Response:
         return Response(_described()[0], media_type="application/json")

@@ -1,5 +1,6 @@
 """Looks ahead: at schedules that no job has yet, and at what an edit makes of a job's."""
 
+from asyncio import to_thread
 from collections.abc import Collection
 from typing import Annotated, Literal
 
@@ -76,7 +77,7 @@ async def preview_schedule(call: Call) -> Reply:
 
     async def look(calendars: Calendars) -> list[Fire]:
         if query.job is None:
-            return look_ahead(_outlook(call, calendars), start, query.count)
+            return await to_thread(look_ahead, _outlook(call, calendars), start, query.count)
         if query.key is not None:
             raise InvalidField("key", "stands beside job", "a job's key cannot be changed: leave it out")
         job = job_of(query.job)
@@ -86,7 +87,8 @@ async def preview_schedule(call: Call) -> Reply:
         left = await call.services.control.runs_left(call.tenant.id, job)
         # A number that stays goes on with what is left of it; another one is counted from the edit on.
         most = left if asked.max_runs == present.max_runs else asked.max_runs
-        return compare(_drafted(present, left), _drafted(asked, most), start, query.count)
+        # A thousand fires of a rare recurrence are a second's work: others are answered meanwhile.
+        return await to_thread(compare, _drafted(present, left), _drafted(asked, most), start, query.count)
 
     fires = await call.services.calendars.resolving(call.tenant.id, look)
     views = [FireView(each.at, each.local.isoformat(), each.transition, each.change) for each in fires]

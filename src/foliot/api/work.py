@@ -11,6 +11,8 @@ from foliot.wire.work import (
     ClaimBody,
     Heartbeat,
     HeartbeatAnswer,
+    LookAnswer,
+    LookBody,
     SecretsAnswer,
     SecretsBody,
     SettleAnswer,
@@ -41,6 +43,10 @@ async def settle(call: Call) -> Reply:
 
 async def report(call: Call) -> Reply:
     return Reply(await call.services.gateway.report(bearer(call), call.body))
+
+
+async def look(call: Call) -> Reply:
+    return Reply(await call.services.gateway.look(bearer(call), call.body))
 
 
 async def secrets(call: Call) -> Reply:
@@ -90,6 +96,16 @@ OPERATIONS = (
         body=ReportBody,
         result=ReportAnswer,
         largest_body=LARGE,
+    ),
+    Operation(
+        name="lookAtProcesses",
+        method="POST",
+        path="/v1/work/look",
+        scope="work",
+        summary="See how many processes of a machine have work in hand, and how much waits for them",
+        handler=look,
+        body=LookBody,
+        result=LookAnswer,
     ),
     Operation(
         name="readSecrets",

@@ -3,27 +3,24 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Final
 
 import structlog
 
 from foliot.cli.child import Child
-from foliot.cli.compose import CannotStart, dsn_of, open_database
+from foliot.cli.compose import open_database
+from foliot.cli.looking import Looking, open_looking
 from foliot.cli.reaching import Reach, gateway_of
 from foliot.cli.shell import DRAINED, SUPERVISED, Drained
 from foliot.domain.errors import FoliotError
-from foliot.domain.scaling import DEEP, MOST, Bounds, Sight, Watch, decide
+from foliot.domain.scaling import MOST, Bounds, Sight, Watch, decide
 from foliot.kit.clock import Steady, steady
 from foliot.kit.loop import any_of
 from foliot.kit.settings import Settings
-from foliot.store.database import Line
-from foliot.store.recovery import is_contended, is_gone
-from foliot.store.roster import Look, look_at_processes
+from foliot.store.recovery import Refused, is_contended, is_gone
 
 log = structlog.get_logger("workers")
 
@@ -34,9 +31,6 @@ LOOK: Final = timedelta(seconds=5)
 
 _GOOD_ORDER: Final = frozenset({0, DRAINED, -signal.SIGTERM})
 """Ends of a child that was told to stop; by the signal itself if it came before the child could have begun anything."""
-
-Looking = Callable[[Sequence[int]], Awaitable[Look]]
-"""Tells how the processes of these pids are doing."""
 
 
 class Unfinished(FoliotError):  # noqa: N818 - reads aloud
@@ -50,16 +44,13 @@ def cores() -> int:
 
 async def supervise(settings: Settings, bounds: Bounds, reach: Reach, stop: asyncio.Event) -> None:
     """Keep so many workers until `stop`, and let them finish; the same command line as ours starts each of them."""
-    is_remote = gateway_of(settings, reach) is not None
-    if is_remote and not bounds.is_fixed:
-        hint = f"give a fixed number, such as --processes {bounds.most}"
-        raise CannotStart("how many processes it takes is told by the database, which this worker does not reach", hint)
+    gateway = gateway_of(settings, reach)
     command = [sys.executable, *sys.orig_argv[1:]]
 
     def make(place: int) -> Child:
         return Child(f"worker {place}", command, _environment(settings, place))
 
-    if not is_remote:
+    if gateway is None:
         async with open_database(settings, stop, size=1):
             pass  # what is wrong with it is told once, by us
     team = Team(make, stop)
@@ -67,11 +58,8 @@ async def supervise(settings: Settings, bounds: Bounds, reach: Reach, stop: asyn
     if bounds.is_fixed:
         await team.run(bounds)
     else:
-        line = Line(dsn_of(settings), statement_timeout="3s")
-        try:
-            await team.run(bounds, partial(_look, line))
-        finally:
-            await line.close()
+        async with open_looking(settings, gateway) as looking:
+            await team.run(bounds, looking)
     if team.unfinished:
         hint = "what they held goes to other workers when their leases have ended"
         raise Unfinished(f"{team.unfinished} processes did not finish in good order", hint)
@@ -83,10 +71,6 @@ def _environment(settings: Settings, place: int) -> dict[str, str]:
     """Each shows its metrics on a port of its own: the one that was set, and those after it."""
     port = {} if settings.metrics_port is None else {"FOLIOT_METRICS_PORT": str(settings.metrics_port + place - 1)}
     return {**os.environ, SUPERVISED: "1", ONE_OF_MANY: str(place), **port}
-
-
-async def _look(line: Line, pids: Sequence[int]) -> Look:
-    return await look_at_processes(line, socket.gethostname(), pids, DEEP + 1)
 
 
 class Team:
@@ -101,6 +85,7 @@ class Team:
         self._watch = Watch()
         self._group: asyncio.TaskGroup
         self._given_up = 0
+        self._refused: str | None = None
         self.unfinished = 0
 
     @property
@@ -127,6 +112,9 @@ class Team:
         pids = [child.pid for child in self._children.values() if child.pid is not None]
         try:
             found = await looking(pids)
+        except Refused as error:
+            self._tell_refusal(error)
+            return
         except Exception as error:
             if not (is_gone(error) or is_contended(error)):
                 raise
@@ -136,6 +124,12 @@ class Team:
         if wanted != size and not self._is_ending:
             log.info("more processes" if wanted > size else "fewer processes", processes=wanted, busy=found.busy)
             self.resize(wanted)
+
+    def _tell_refusal(self, error: Refused) -> None:
+        """Once: the processes there are go on as they are. A key that has ended they learn of by themselves."""
+        if self._refused != error.message:
+            self._refused = error.message
+            log.warning("what waits is not told: as many processes as there are", error=str(error))
 
     def resize(self, wanted: int) -> None:
         staying = sorted(place for place, child in self._children.items() if not child.is_retiring)

@@ -12,6 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from foliot.kit.hush import HUSH
 
 REGISTRY: Final = CollectorRegistry()
+"""What a process knows of itself."""
+SEEN: Final = CollectorRegistry()
+"""What stands in the database: told only by who has just looked. An old number would say that all is well."""
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 RUNS_ACCEPTED: Final = Counter("foliot_runs_accepted", "Runs acknowledged by this process", registry=REGISTRY)
@@ -82,12 +85,10 @@ REQUESTS: Final = Histogram(
     buckets=_BUCKETS,
     registry=REGISTRY,
 )
-READY_RUNS: Final = Gauge(
-    "foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=REGISTRY
-)
-DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their attempts", registry=REGISTRY)
+READY_RUNS: Final = Gauge("foliot_ready_runs", "Runs that may run now and wait for a worker", ["queue"], registry=SEEN)
+DEAD_LETTERS: Final = Gauge("foliot_dead_letters", "Runs that have used their attempts", registry=SEEN)
 QUEUE_DEAD_LETTERS: Final = Gauge(
-    "foliot_queue_dead_letters", "Runs that have used their attempts, by queue", ["queue"], registry=REGISTRY
+    "foliot_queue_dead_letters", "Runs that have used their attempts, by queue", ["queue"], registry=SEEN
 )
 LETTERS_REPLAYED: Final = Counter(
     "foliot_dead_letters_replayed", "Dead letters brought back by this process", registry=REGISTRY
@@ -95,25 +96,25 @@ LETTERS_REPLAYED: Final = Counter(
 LETTERS_DISCARDED: Final = Counter(
     "foliot_dead_letters_discarded", "Dead letters given up by this process, the too old included", registry=REGISTRY
 )
-WORKERS: Final = Gauge("foliot_workers", "Workers that live or are being drained", ["state"], registry=REGISTRY)
+WORKERS: Final = Gauge("foliot_workers", "Workers that live or are being drained", ["state"], registry=SEEN)
 LANES_WITHOUT_WORKER: Final = Gauge(
     "foliot_lanes_without_worker",
     "Handlers of a queue whose runs wait while no live worker offers them",
-    registry=REGISTRY,
+    registry=SEEN,
 )
-QUEUES_PAUSED: Final = Gauge("foliot_queues_paused", "Queues that are paused", registry=REGISTRY)
+QUEUES_PAUSED: Final = Gauge("foliot_queues_paused", "Queues that are paused", registry=SEEN)
 OVERDUE_SCHEDULES: Final = Gauge(
-    "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=REGISTRY
+    "foliot_overdue_schedules", "Schedules whose next fire is in the past by more than 5 seconds", registry=SEEN
 )
 OVERDUE_FIRINGS: Final = Gauge(
     "foliot_overdue_firings",
     "Fire times that were begun and not finished within 30 seconds, or within an hour if they are late; up to 11,000",
-    registry=REGISTRY,
+    registry=SEEN,
 )
 OVERDUE_TIMERS: Final = Gauge(
     "foliot_overdue_timers",
     "One-time jobs and delayed runs that were due more than 5 seconds ago and wait all the same; up to 10,000",
-    registry=REGISTRY,
+    registry=SEEN,
 )
 GATEWAY_WAITING: Final = Gauge(
     "foliot_gateway_waiting", "Remote workers that wait for work at this process", registry=REGISTRY
@@ -123,14 +124,14 @@ GATEWAY_CLAIMS: Final = Counter(
     "Claims that this process made for remote workers, each for all that waited",
     registry=REGISTRY,
 )
-SCHEDULERS: Final = Gauge("foliot_schedulers", "Schedulers that live", registry=REGISTRY)
+SCHEDULERS: Final = Gauge("foliot_schedulers", "Schedulers that live", registry=SEEN)
 SHARDS_UNHELD: Final = Gauge(
-    "foliot_shards_unheld", "Shards of the schedules that no living scheduler looks after", registry=REGISTRY
+    "foliot_shards_unheld", "Shards of the schedules that no living scheduler looks after", registry=SEEN
 )
 CLOCK_BEHIND: Final = Gauge(
     "foliot_clock_behind_seconds",
     "How far the database's clock is behind what has been fired; 0 up to 5 seconds",
-    registry=REGISTRY,
+    registry=SEEN,
 )
 SHARDS_HELD: Final = Gauge("foliot_shards_held", "Shards that this process looks after", registry=REGISTRY)
 SHARDS_TAKEN: Final = Counter("foliot_shards_taken", "Shards that came to this process", registry=REGISTRY)
@@ -149,9 +150,9 @@ _FURTHER: Final = "\n    "
 """Before further lines of a text, so that none passes for an event of its own."""
 
 
-def exposition() -> bytes:
-    """All metrics in Prometheus' text format."""
-    return generate_latest(REGISTRY)
+def exposition(*, seen: bool) -> bytes:
+    """All metrics in Prometheus' text format, with or without those of the database."""
+    return generate_latest(REGISTRY) + (generate_latest(SEEN) if seen else b"")
 
 
 def serve_metrics(host: str, port: int) -> None:

@@ -24,7 +24,6 @@ class Gauges:
         """Bring the gauges up to date."""
         if self._monotonic() - self._measured < FRESH_FOR:
             return
-        self._measured = self._monotonic()
         gauges = await upkeep.gauges(self._database)
         telemetry.OVERDUE_SCHEDULES.set(gauges.overdue_schedules)
         telemetry.OVERDUE_FIRINGS.set(gauges.overdue_firings)
@@ -43,3 +42,4 @@ class Gauges:
         telemetry.DEAD_LETTERS.set(sum(dead.values()))
         for queue, count in dead.items():
             telemetry.QUEUE_DEAD_LETTERS.labels(queue).set(count)
+        self._measured = self._monotonic()

@@ -90,7 +90,10 @@ class Look(NamedTuple):
     backlog: int
 
 
-async def look_at_processes(line: Line, host: str, pids: Sequence[int], most: int) -> Look:
-    """How many of these processes have work in hand, and how much waits for them, counted up to `most`."""
-    (row,) = await line.fetch("look_at_processes", host, pids, most)
+async def look_at_processes(line: Line, host: str, pids: Sequence[int], most: int, key: str | None = None) -> Look:
+    """How many of these processes have work in hand, and how much waits for them, counted up to `most`.
+
+    With `key` only those that came with it, through the gateway.
+    """
+    (row,) = await line.fetch("look_at_processes", host, pids, most, key)
     return Look(row["busy"], row["backlog"])

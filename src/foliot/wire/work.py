@@ -23,6 +23,7 @@ Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Lane = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Most = Annotated[int, Meta(ge=0, le=LARGEST_CLAIM)]
 Attempt = Annotated[int, Meta(ge=0, le=2**15 - 2)]
+Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 Word = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -38,7 +39,7 @@ class Registration(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     queues: Annotated[list[Annotated[str, Meta(min_length=1, max_length=200)]], Meta(min_length=1, max_length=100)]
     groups: Annotated[list[Annotated[str, Meta(min_length=1, max_length=210)]], Meta(min_length=1, max_length=1_000)]
     host: Word = ""
-    pid: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    pid: Pid = 0
     version: Word = ""
     app: Word | None = None
     concurrency: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
@@ -215,6 +216,20 @@ class ClaimAnswer(msgspec.Struct):
     news: bool = False
     """Whether a heartbeat would learn something: that it is to leave, or a run to stop, or a queue was paused, or
     there is another lane."""
+
+
+class LookBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Processes of one machine whose workers this key has registered."""
+
+    host: Word
+    pids: Annotated[list[Pid], Meta(max_length=1_000)]
+
+
+class LookAnswer(msgspec.Struct):
+    """How many of them have work in hand, and how many runs wait for them: not counted far beyond what is many."""
+
+    busy: int
+    backlog: int
 
 
 class SecretsBody(msgspec.Struct, rename="camel", forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ import structlog
 
 from foliot.domain.floor import Floor
 from foliot.domain.misfire import GRACE, MOST_OPENED, Advance, Reach, advance
+from foliot.domain.portion import Portion
 from foliot.domain.schedule import Recurrence, parse_key
 from foliot.domain.shards import Look
 from foliot.kit import telemetry
@@ -22,7 +23,7 @@ log = structlog.get_logger("scheduler")
 MOST_KNOWN: Final = 200_000
 """Recurrences that are kept in memory."""
 MOST_SCHEDULES: Final = 1_000
-"""Schedules that one transaction advances."""
+"""Schedules that one transaction advances at most."""
 MOST_LATE: Final = 250
 """Schedules that are behind, in a transaction of their own: as many of them as open `MOST_OPENED` instants together."""
 MOST_ENDINGS: Final = 1_000
@@ -76,6 +77,7 @@ class Advancer:
         self._known: dict[str, Recurrence] = {}
         self._calendars = Bodies()
         self._most_late = MOST_LATE
+        self._portion = Portion(MOST_SCHEDULES)
 
     async def look(self, look: Look, now: datetime | None) -> Due:
         """Those that are on time first."""
@@ -88,11 +90,15 @@ class Advancer:
     async def on_time(self, due: Due, *, wait: bool) -> int:
         """Move on all that are on time; how many were."""
         moves: list[_Move] = []
+        moved = 0
         for place, schedule in enumerate(due.on_time, 1):
             moves.append((schedule, self._decide(due, schedule, Reach())))
-            if place % AT_ONCE == 0:
+            if len(moves) >= self._portion.size:
+                moved += await self._move(due, moves, self._portion, wait=wait)
+                moves = []
+            elif place % AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return await self._move(due, moves, wait=wait)
+        return moved + await self._move(due, moves, self._portion, wait=wait)
 
     async def late(self, due: Due, *, wait: bool) -> int:
         """Move on as many of those that are late as make one short transaction; the others are found again."""
@@ -114,14 +120,18 @@ class Advancer:
         if due.found and due.look.overdue is None:
             self._floor.reach(due.look, due.done_before)
 
-    async def _move(self, due: Due, moves: Sequence[_Move], *, wait: bool) -> int:
+    async def _move(self, due: Due, moves: Sequence[_Move], portion: Portion | None = None, *, wait: bool) -> int:
+        """In one transaction; `portion` is told how long it was."""
         if not moves:
             return 0
         began = self._clock()
         async with self._line.borrow(atomic=True) as connection:
             locked = await lock_to_fire(connection, [schedule.id for schedule, _ in moves], wait=wait)
             moved = await advance_schedules(connection, [move for move in moves if move[0].id in locked], due.now)
-        self._took(self._clock() - began)
+        took = self._clock() - began
+        self._took(took)
+        if portion is not None:
+            portion.took(len(moves), took)
         for schedule, move in moves:
             if schedule.id in moved:
                 due.moved(schedule, move.next_at)

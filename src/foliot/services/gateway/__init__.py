@@ -7,6 +7,7 @@ import msgspec
 
 from foliot.domain.errors import InvalidField
 from foliot.domain.ids import encode
+from foliot.domain.scaling import DEEP
 from foliot.kit.clock import Steady, steady
 from foliot.kit.tasks import background
 from foliot.services.gateway.claims import Claims
@@ -22,6 +23,7 @@ from foliot.services.gateway.taking import Gone, Taking
 from foliot.services.gateway.telling import Teller
 from foliot.store.database import Database
 from foliot.store.outside import voucher_of
+from foliot.store.roster import look_at_processes
 from foliot.store.vault import NO_VAULT, Vault
 from foliot.wire.reports import ReportAnswer, ReportBody
 from foliot.wire.work import (
@@ -29,6 +31,8 @@ from foliot.wire.work import (
     ClaimBody,
     Heartbeat,
     HeartbeatAnswer,
+    LookAnswer,
+    LookBody,
     SecretsAnswer,
     SecretsBody,
     SettleAnswer,
@@ -132,6 +136,12 @@ class Gateway:
             worker = worker_number(body.worker)
             await self._membership.check_owner(bearer, worker)
             return await self._reporting.report(worker, body)
+
+    async def look(self, bearer: Bearer, body: LookBody) -> LookAnswer:
+        """For who starts and stops the processes of a machine: only of those that came with this key."""
+        with reaching():
+            found = await look_at_processes(self._lease_line, body.host, body.pids, DEEP + 1, bearer.key)
+            return LookAnswer(found.busy, found.backlog)
 
     async def secrets(self, bearer: Bearer, body: SecretsBody) -> SecretsAnswer:
         """Those that a run refers to, for the worker that holds it."""

@@ -82,9 +82,10 @@ SELECT (SELECT count(*) FROM worker WHERE state = 0) AS live,
 
 -- :name look_at_processes
 -- For who starts and stops the processes of one machine: how many of them have work in hand, and how much waits in the
--- lanes that they serve, counted up to $3. What is paused waits for nobody.
+-- lanes that they serve, counted up to $3. What is paused waits for nobody. With $4 only those that this key registered.
 WITH mine AS MATERIALIZED (
     SELECT lanes, running FROM worker WHERE host = $1 AND pid = ANY ($2::int[]) AND state IN (0, 1)
+       AND ($4::text IS NULL OR key = $4)
 )
 SELECT (SELECT count(*) FROM mine WHERE 0 < ANY (mine.running)) AS busy,
        (SELECT count(*) FROM (

@@ -20,7 +20,7 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 _UNFIT: Final = frozenset({400, 413, 422})
 
-_CALLS: Final = ("claim", "heartbeat", "settle", "report", "secrets")
+_CALLS: Final = ("claim", "heartbeat", "settle", "report", "secrets", "look")
 
 _Answer = TypeVar("_Answer")
 
