@@ -15,11 +15,14 @@ STEP: Final = 1 / 10
 
 
 class Portion:
-    """Halved by what took long, and grown back step by step: one stall costs a few small transactions, no more."""
+    """Halved by what took long, and grown step by step: one stall costs a few small transactions, no more.
+
+    It begins small, like one after stalls: when a process has just begun, the disk has to be asked for everything.
+    """
 
     def __init__(self, most: int) -> None:
-        self.size = self._most = most
-        self._least = max(1, round(most * LEAST))
+        self._most = most
+        self.size = self._least = max(1, round(most * LEAST))
         self._step = max(1, round(most * STEP))
 
     def took(self, amount: int, seconds: float) -> None:

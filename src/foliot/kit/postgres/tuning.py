@@ -31,7 +31,7 @@ DEFAULTS: Final = MappingProxyType(
         "max_connections": "120",
         "huge_pages": "try",
         "jit": "off",  # compiling costs more than our short statements
-        "wal_buffers": "16MB",
+        "wal_buffers": "64MB",  # just after a checkpoint whole pages go there, and a disk may stand still for a second
         # The wheel's build knows only pglz, whose cost is paid inside commits, and CPU is what a small machine lacks;
         # rare checkpoints already keep full-page images rare.
         "wal_compression": "off",
