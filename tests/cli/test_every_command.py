@@ -14,6 +14,7 @@ from cli.test_commands import EVERY, PROCESSES
 from foliot.cli.codes import MEANINGS, Code
 from foliot.cli.failing import code_of
 from foliot.cli.main import COMMANDS, main
+from foliot.kit.postgres import PostgresError
 from foliot.sdk import ApiError
 from kit.launching import deaf_port
 from world import World
@@ -203,3 +204,13 @@ async def test_a_fault_of_our_own_is_one_line_too(lost: Shell, monkeypatch: pyte
     monkeypatch.setitem(COMMANDS, "stumble", f"{__name__}:stumble")
     said = await lost("stumble", code=1)
     assert said.startswith("Error: unexpected TypeError: of nobody's making\n  → this is a fault in Foliot")
+
+
+@click.command()
+def collide() -> None:
+    raise PostgresError("another one runs here: stop it first")
+
+
+async def test_what_the_embedded_database_says_is_no_fault_of_ours(lost: Shell, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(COMMANDS, "collide", f"{__name__}:collide")
+    assert await lost("collide", code=1) == "Error: another one runs here: stop it first\n"

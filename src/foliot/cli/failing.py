@@ -10,6 +10,7 @@ import click
 
 from foliot.cli.codes import Code
 from foliot.domain.errors import FoliotError, InvalidField
+from foliot.kit.postgres import PostgresError
 from foliot.kit.settings import Settings, client_file
 from foliot.sdk import ApiError, NotConfigured
 
@@ -60,7 +61,9 @@ def code_of(error: FoliotError) -> Code:
 
 
 def unexpected(error: Exception) -> FoliotError:
-    """A fault of Foliot's own, told as short as any other."""
+    """A fault of Foliot's own, told as short as any other; one of the embedded database's says itself what to do."""
+    if isinstance(error, PostgresError):
+        return FoliotError(str(error))
     hint = "this is a fault in Foliot: FOLIOT_LOG_LEVEL=debug shows where; please report it"
     return FoliotError(f"unexpected {type(error).__name__}: {error}", hint)
 
