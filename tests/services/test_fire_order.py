@@ -32,6 +32,18 @@ async def test_a_small_firing_does_not_wait_for_a_large_one(world: World, in_chu
     assert await world.count("run") == 101
 
 
+async def test_more_schedules_than_a_portion_holds_are_all_moved_on_in_their_round(world: World, in_chunks: InChunks):
+    for hours in range(1, 6):
+        await world.job_id(every=f"PT{hours}H")
+    at = await world.value("SELECT max(next_at) FROM schedule")
+    await world.sql("UPDATE schedule SET next_at = $1, cursor = $1::timestamptz - interval '1 day'", at)
+    in_chunks(2)
+    assert await world.firer.run_once(at) == 5 + 2  # schedules, and as many of their firings as a portion holds
+    assert await world.value("SELECT count(*) FROM schedule WHERE next_at > $1", at) == 5
+    await world.fire(at)
+    assert await world.count("run") == 5
+
+
 async def test_a_large_firing_goes_on_while_small_ones_keep_coming(world: World, in_chunks: InChunks):
     in_chunks(10)
     await _crowd(world, 40)
