@@ -1,8 +1,15 @@
 """Jobs with jitter: each has its own place after the instant, always the same, and overlap is asked there."""
 
+import asyncio
 from datetime import timedelta
 
+import asyncpg
+import pytest
+
 from foliot.domain.states import State
+from foliot.store.database import Line
+from foliot.store.recovery import Contended
+from foliot.store.waiting import DueRun, fetch_due, promote, promote_limited
 from services.test_graphs import make
 from world import World
 
@@ -57,3 +64,51 @@ async def test_a_jittered_run_is_skipped_only_if_the_previous_is_going_when_its_
     await world.fire(first + 2 * MINUTE)
     await _promote(world, due + 2 * MINUTE)
     assert await world.value("SELECT array_agg(state) FROM history WHERE scheduled_at > $1", first) == [State.SKIPPED]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "why"), [("skip", "the previous run was still going"), ("queueOne", "another run waits already")]
+)
+async def test_two_who_ask_for_the_one_place_in_the_same_moment_leave_one_skipped(world: World, overlap: str, why: str):
+    """A promoter looks at the job while another has not committed yet."""
+    job = await world.job_id(every="PT1M", jitter="PT30S", overlap=overlap)
+    instant = await world.next_at()
+    if overlap == "queueOne":  # the place that is asked for is the one to wait in
+        await world.fire(instant)
+        instant += MINUTE
+        await _promote(world, instant)
+    await world.fire(instant)
+    await world.fire(instant + MINUTE)
+    now = instant + 2 * MINUTE
+    former, latter = await fetch_due(world.promoter._line, "runs", 3, now)
+    assert former.limited == latter.limited == (overlap == "queueOne")
+
+    async def move(line: Line, run: DueRun) -> int:
+        alone = [run]
+        return await (
+            promote_limited(line, "runs", alone, now) if run.limited else promote(line, "runs", alone, [1], now)
+        )
+
+    async with world.unfinished() as line:
+        assert await move(line, former) == 1
+        second = asyncio.create_task(move(world.promoter._line, latter))
+        await world.until_waiting()
+    assert await second == 1
+    told = await world.sql("SELECT run, state, error FROM history")
+    assert [tuple(row) for row in told] == [(latter.id, State.SKIPPED, why)]
+    assert await world.value("SELECT occurrence = '-infinity' FROM run WHERE id = $1", former.id)
+    assert await world.value("SELECT count(*) FROM run WHERE job = $1 AND state = 0", job) == 0
+
+
+async def test_whoever_meets_rivals_all_the_time_comes_again_later(world: World, monkeypatch: pytest.MonkeyPatch):
+    """Not one more try after the other while everybody does the same, and nobody falls over."""
+    tries = []
+
+    async def taken(line: Line, name: str, *_: object) -> None:
+        tries.append(name)
+        raise asyncpg.UniqueViolationError
+
+    monkeypatch.setattr(Line, "fetchval", taken)
+    with pytest.raises(Contended):
+        await promote(world.promoter._line, "runs", [], [])
+    assert tries == ["promote_runs"] * 3

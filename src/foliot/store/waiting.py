@@ -1,18 +1,22 @@
 """Runs that wait for their time, and how they become ready."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
+
+import asyncpg
 
 from foliot.domain.shards import EVERYTHING, Look
 from foliot.store.admission import enter
 from foliot.store.database import Line
 from foliot.store.flows import Flow, reserve
+from foliot.store.recovery import Contended
 from foliot.store.statements import SQL
 
 Table = Literal["runs", "timers"]
 BATCH: Final = 2_000
+_TRIES: Final = 3
 
 
 class DueRun(NamedTuple):
@@ -50,20 +54,32 @@ async def promote(
 ) -> int:
     """Make these runs ready; how many still waited, and not for another time by now."""
     at = [now] if table == "runs" else []
-    return await line.fetchval(  # type: ignore[no-any-return]
-        f"promote_{table}", [run.id for run in due], [run.lane for run in due], ranks, *at
-    )
+    ids, lanes = [run.id for run in due], [run.lane for run in due]
+    return await _beside_rivals(lambda: line.fetchval(f"promote_{table}", ids, lanes, ranks, *at))
 
 
 async def promote_limited(line: Line, table: Table, due: Sequence[DueRun], now: datetime | None = None) -> int:
     """Let these runs, whose time has come, wait for their turn instead, or be ready if it is theirs."""
     at = [now] if table == "runs" else []
-    async with line.borrow(atomic=True) as connection:
-        moved, entering = await connection.fetchrow(
-            SQL[f"promote_{table}"], [run.id for run in due], [run.lane for run in due], [None] * len(due), *at
-        )
-        await enter(connection, entering)
-    return moved  # type: ignore[no-any-return]
+    ids, lanes = [run.id for run in due], [run.lane for run in due]
+
+    async def move() -> int:
+        async with line.borrow(atomic=True) as connection:
+            moved, entering = await connection.fetchrow(SQL[f"promote_{table}"], ids, lanes, [None] * len(due), *at)
+            await enter(connection, entering)
+        return moved  # type: ignore[no-any-return]
+
+    return await _beside_rivals(move)
+
+
+async def _beside_rivals(move: Callable[[], Awaitable[int]]) -> int:
+    """Whoever asks for a job's only place while a rival, still unseen, takes it, is turned away, and sees it then."""
+    for _ in range(_TRIES):
+        try:
+            return await move()
+        except asyncpg.UniqueViolationError as error:
+            taken = error
+    raise Contended("others take the only places of jobs in the same moment") from taken
 
 
 async def seconds_to_next_due(line: Line, look: Look, since: Mapping[Table, datetime | None]) -> float | None:
