@@ -7,7 +7,7 @@ import argparse
 import asyncio
 import socket
 import struct
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -224,10 +224,9 @@ class Proxies:
     async def _tell(self, order: Order) -> Tally:
         async with self._turn:
             reader, writer = await asyncio.open_unix_connection(self._control)
-            writer.write(msgspec.json.encode(order) + b"\n")
-            answer = msgspec.json.decode(await reader.readline(), type=Tally)
-            writer.close()
-            return answer
+            with closing(writer):
+                writer.write(msgspec.json.encode(order) + b"\n")
+                return msgspec.json.decode(await reader.readline(), type=Tally)
 
 
 def main() -> None:

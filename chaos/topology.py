@@ -25,6 +25,7 @@ from chaos.records import CROWD, CROWDED, MOST_JOBS, RATIONED
 from chaos.site import Site
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
+from foliot.kit.ready import is_ready
 
 ROOT: Final = Path(__file__).parent.parent
 TENANTS: Final = ("acme", "globex", CROWDED, RATIONED)
@@ -136,7 +137,7 @@ class Topology:
     async def ready(self) -> None:
         """Wait until every API answers that it is ready; TimeoutError, with its last words, if one never does."""
         for number in (0, 1):
-            if not await until(partial(answers, *self.places.api(number)), READY, 0.1):
+            if not await until(partial(is_ready, *self.places.api(number)), READY, 0.1):
                 raise TimeoutError(
                     f"api-{number} was not ready within {READY:.0f} s\n{self._last_words(f'api-{number}')}"
                 )
@@ -286,15 +287,3 @@ class Topology:
             if node.pid:
                 os.kill(node.pid, signal.SIGCONT)
         await until(lambda: self.server.pid is not None, 60)
-
-
-async def answers(host: str, port: int) -> bool:
-    """Whether the API there says that it is ready."""
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection(host, port)
-            writer.write(b"GET /ready HTTP/1.0\r\n\r\n")
-            line = await reader.readline()
-            writer.close()
-            return b" 200 " in line
-    return False

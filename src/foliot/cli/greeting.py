@@ -6,7 +6,6 @@ import shlex
 import shutil
 import socket
 import sys
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,28 +13,17 @@ import click
 
 from foliot.cli.compose import egress_of, url_of
 from foliot.kit.loop import any_of
+from foliot.kit.ready import is_ready
 from foliot.kit.settings import Settings, client_file
 
 
 async def greet(settings: Settings, listener: socket.socket, stop: asyncio.Event) -> None:
     """Wait until the API answers, and say so."""
     while not stop.is_set():
-        if await _is_ready(listener):
+        if await is_ready(*listener.getsockname()[:2]):
             click.echo(_greeting(settings, url_of(listener)), err=True)
             return
         await any_of(stop, within=timedelta(milliseconds=50))
-
-
-async def _is_ready(listener: socket.socket) -> bool:
-    host, port = listener.getsockname()[:2]
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(2):
-            reader, writer = await asyncio.open_connection(host, port)
-            writer.write(b"GET /ready HTTP/1.0\r\n\r\n")
-            answer = await reader.readline()
-            writer.close()
-        return b" 200 " in answer
-    return False
 
 
 def _greeting(settings: Settings, url: str) -> str:
