@@ -11,7 +11,7 @@ import pytest
 
 from foliot import AsyncFoliot, Context, Foliot, InvalidField, Permanent, RunFailed, Snooze, Worker
 from foliot.domain.errors import FoliotError
-from foliot.sdk.context import NotHere
+from foliot.sdk.settling import NotHere
 from foliot.testing import Inline, InlineRun, ManualClock
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -209,12 +209,39 @@ def test_a_transaction_is_whatever_the_test_opens(worker: Worker):
                 raise ValueError
         raise RuntimeError("after the end")
 
+    @worker.task
+    def book_plainly(ctx: Context, payload: str) -> None:
+        with ctx.transaction() as connection:
+            connection.append(payload)
+            if payload == "bad":
+                raise ValueError
+        raise RuntimeError("after the end")
+
     inline = Inline(worker, connect=connect)
-    assert inline.run("book", "good").status == "completed"
-    assert inline.run("book", "bad", max_retries=0).status == "failed"
-    assert written == ["good"]
+    for name in ("book", "book_plainly"):
+        assert inline.run(name, "good").status == "completed"
+        assert inline.run(name, "bad", max_retries=0).status == "failed"
+    assert written == ["good", "good"]
     with pytest.raises(NotHere):
         Inline(worker).call("book", "good")
+
+
+def test_a_plain_function_waits_for_a_connection_that_others_await(worker: Worker):
+    class Connection:
+        async def fetchval(self, query: str, *args: object, **more: object) -> str:
+            await asyncio.sleep(0)
+            return f"{query} {args} {more}"
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Connection]:
+        yield Connection()
+
+    @worker.task
+    def ask(ctx: Context, payload: int) -> str:
+        with ctx.transaction() as connection:
+            return connection.fetchval("who", payload, timeout=9)
+
+    assert Inline(worker, connect=connect).call("ask", 17) == "who (17,) {'column': 0, 'timeout': 9}"
 
 
 def test_a_clock_goes_forward_only():

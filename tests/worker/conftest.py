@@ -1,10 +1,12 @@
-"""A web server of the test's own."""
+"""A web server of the test's own, and an application's database."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
+from world import World
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[[Answer], Awaitable[str]]
@@ -26,3 +28,10 @@ async def serve() -> AsyncIterator[Serve]:
     yield start
     for server in servers:
         await server.close()
+
+
+@pytest.fixture
+async def shop(world: World) -> World:
+    """A database that an application shares with Foliot."""
+    await world.sql("CREATE TABLE public.receipt (run bigint)")
+    return world

@@ -1,7 +1,16 @@
-"""Waiting for whichever comes first."""
+"""Whether an event loop runs here, and how to wait on it for whichever comes first."""
 
 import asyncio
 from datetime import timedelta
+
+
+def is_on_a_loop() -> bool:
+    """Whether who asks is called by an event loop: then it must not wait without `await`."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def any_of(*events: asyncio.Event, within: timedelta | None = None) -> None:

@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import cached_property
-from types import TracebackType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -16,7 +14,9 @@ from foliot.domain.duration import parse_duration
 from foliot.domain.errors import Conflict, InvalidField
 from foliot.domain.ids import encode
 from foliot.domain.report import pack_checkpoint, progress_of
+from foliot.kit.loop import is_on_a_loop
 from foliot.sdk.desk import NOBODY, Desk
+from foliot.sdk.settling import Begin, Transaction, no_transactions
 
 SHORTEST_SNOOZE: Final = timedelta(seconds=1)
 """Each snooze is a row of history: whoever asks for less comes back after this."""
@@ -42,46 +42,6 @@ class Snooze(Exception):  # noqa: N818 - reads aloud: "raise Snooze"
             )
         self.delay = max(asked, SHORTEST_SNOOZE)
         self.reason = str(reason)
-
-
-class NotHere(Exception):  # noqa: N818 - reads aloud: "raise NotHere"
-    """What a handler asked for cannot be had where it runs."""
-
-
-Begin = Callable[..., AbstractAsyncContextManager[Any]]
-"""Begins a transaction that ends with the success of the attempt."""
-
-
-def no_transactions(reason: str) -> Begin:
-    """For handlers that can have none: says why."""
-
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise NotHere(reason)
-
-    return refuse
-
-
-class Transaction:
-    """`async with ctx.transaction() as connection`; see `Context.transaction`."""
-
-    def __init__(self, context: "Context", begun: AbstractAsyncContextManager[Any]) -> None:
-        self._context = context
-        self._begun = begun
-
-    async def __aenter__(self) -> Any:
-        return await self._begun.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        swallowed = await self._begun.__aexit__(kind, error, trace)
-        self._context._settled = error is None  # noqa: SLF001 - they are one thing in two parts
-        return swallowed
-
-    def __enter__(self) -> NoReturn:
-        raise TypeError("write `async with ctx.transaction()`, in an async function")
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 class Context:
@@ -200,10 +160,15 @@ class Context:
         At the end of the block both are on disk, or, after an exception, neither. If another attempt has taken over
         meanwhile, the writes are taken back and FenceLost is raised. What the handler does after the block is not
         part of the run any more. `isolation`: `read_committed`, `repeatable_read` or `serializable`.
+
+        In a coroutine: `async with ctx.transaction()`; a plain function leaves out `async`, here and in every call.
         """
         if self._settled:
             raise Conflict("the run has been settled", "one transaction ends it: put all writes into it")
-        return Transaction(self, self._begin(isolation=isolation))
+        return Transaction(self._begin(isolation=isolation), self._desk, self._key, self._settle)
+
+    def _settle(self) -> None:
+        self._settled = True
 
 
 def _unpacked(state: bytes | None) -> Any:
@@ -212,11 +177,7 @@ def _unpacked(state: bytes | None) -> Any:
 
 def _outcome(future: "Future[Any]", read: Callable[[Any], Any] = lambda value: value) -> Any:
     """Something to await if a loop runs here, which must not be kept waiting; else the result itself."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return read(future.result())
-    return _awaited(future, read)
+    return _awaited(future, read) if is_on_a_loop() else read(future.result())
 
 
 async def _awaited(future: "Future[Any]", read: Callable[[Any], Any]) -> Any:

@@ -1,6 +1,6 @@
 """Where a handler turns to while it runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from datetime import datetime
 from types import MappingProxyType
@@ -72,6 +72,11 @@ class Desk:
     def last(self, attempt: Any) -> "Future[bytes | None]":  # noqa: ARG002
         """What was saved last, by this attempt or one before."""
         return resolved(None)
+
+    def do(self, deed: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Begin this on the worker's loop: a handler in a thread has none."""
+        deed.close()
+        raise RuntimeError("no worker looks after this attempt")
 
 
 NOBODY = Desk()

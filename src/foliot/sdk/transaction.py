@@ -17,6 +17,7 @@ from foliot.domain.errors import InvalidField
 from foliot.kit.settings import Access
 from foliot.sdk.errors import NotConfigured
 from foliot.sdk.protocol import Request, check_key
+from foliot.sdk.settling import BlockingConnection
 from foliot.wire.codec import fingerprint, rfc3339
 from foliot.wire.jobs import payload_of
 from foliot.wire.runs import RunBody, spec_and_target, start_of
@@ -75,6 +76,8 @@ def values_of(access: Access, request: Request) -> dict[str, Any]:
 
 def submit(access: Access, connection: Any, request: Request) -> str:
     """The new run's id. `connection`: of psycopg, SQLAlchemy (also a session), or any that speaks their dialect."""
+    if isinstance(connection, BlockingConnection):
+        return str(connection.fetchval(_NUMBERED, *values_of(access, request).values()))
     if _is_async(connection):
         raise InvalidField("connection", "is an asynchronous one", "hand it to AsyncFoliot, with await")
     values = values_of(access, request)
@@ -88,7 +91,7 @@ def submit(access: Access, connection: Any, request: Request) -> str:
 
 async def submit_async(access: Access, connection: Any, request: Request) -> str:
     """The new run's id. `connection`: of asyncpg, or an asynchronous one of psycopg or SQLAlchemy (also a session)."""
-    if hasattr(connection, "fetchval"):
+    if _is_asyncpg(connection):
         if hasattr(connection, "acquire"):
             raise InvalidField("connection", "is a pool", "acquire a connection, and begin a transaction on it")
         return str(await connection.fetchval(_NUMBERED, *values_of(access, request).values()))
@@ -104,7 +107,11 @@ async def submit_async(access: Access, connection: Any, request: Request) -> str
 
 
 def _is_async(connection: Any) -> bool:
-    return hasattr(connection, "fetchval") or inspect.iscoroutinefunction(getattr(connection, "execute", None))
+    return _is_asyncpg(connection) or inspect.iscoroutinefunction(getattr(connection, "execute", None))
+
+
+def _is_asyncpg(connection: Any) -> bool:
+    return hasattr(connection, "fetchval") and not isinstance(connection, BlockingConnection)
 
 
 def _is_sqlalchemy(connection: Any) -> bool:

@@ -1,8 +1,10 @@
 """What handlers of a test turn to while they run."""
 
+import asyncio
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +16,8 @@ from foliot.testing.clock import ManualClock
 from foliot.testing.runs import InlineRun
 from foliot.wire.codec import rfc3339
 from foliot.worker.verdict import Stop
+
+T = TypeVar("T")
 
 
 class InHand(NamedTuple):
@@ -29,6 +33,7 @@ class InlineDesk(Desk):
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._hand: InHand | None = None
         self._began = 0.0
         self._has_noticed = False
@@ -36,6 +41,7 @@ class InlineDesk(Desk):
         self.stopping: dict[int, Stop] = {}
 
     def begin(self, run: InlineRun) -> None:
+        self._loop = asyncio.get_running_loop()
         self._began = self._clock.steady()
         self._hand = InHand(run, run.spec.timeout, self._began)
         self.stopped, self._has_noticed = None, False
@@ -82,3 +88,6 @@ class InlineDesk(Desk):
 
     def last(self, attempt: Any) -> "Future[bytes | None]":  # noqa: ARG002
         return resolved(None if self._hand is None else self._hand.run.checkpoint)
+
+    def do(self, deed: Coroutine[Any, Any, T]) -> "Future[T]":
+        return super().do(deed) if self._loop is None else asyncio.run_coroutine_threadsafe(deed, self._loop)

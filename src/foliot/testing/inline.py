@@ -14,6 +14,7 @@ import msgspec
 from foliot.domain.errors import InvalidField
 from foliot.domain.outcome import Ending
 from foliot.domain.spec import FunctionHandler
+from foliot.kit.loop import is_on_a_loop
 from foliot.sdk.calls import Delay, submit
 from foliot.sdk.fields import Handler, Policy
 from foliot.sdk.protocol import Request
@@ -201,9 +202,7 @@ class Inline:
 
     def _complete(self, deed: Coroutine[Any, Any, None]) -> None:
         """On a loop of its own; in an async test that is one in another thread, for which the test waits."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
+        if not is_on_a_loop():
             self._loop.run_until_complete(deed)
             return
         failed: list[BaseException] = []

@@ -1,10 +1,10 @@
 """What a worker does for handlers while they run: tells them to stop, takes what they report, and gets it on record."""
 
 import asyncio
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -23,6 +23,8 @@ from foliot.worker.port import Carrier
 from foliot.worker.underway import Underway
 
 log = structlog.get_logger("worker")
+
+T = TypeVar("T")
 
 TELL_EVERY: Final = 1.0
 """Seconds between two times that progress is written down, whoever made it."""
@@ -134,6 +136,13 @@ class WorkerDesk(Desk):
         self._asks.append(_Asked(attempt.run, done))
         self._on_loop(self.something.set)
         return done
+
+    def do(self, deed: Coroutine[Any, Any, T]) -> "Future[T]":
+        loop = self._loop
+        if loop is None:
+            deed.close()
+            raise _lost()
+        return asyncio.run_coroutine_threadsafe(deed, loop)
 
     def owes(self, runs: Callable[[Container[Claimed]], bool]) -> bool:
         """Whether something is to be told now: at once, or because one of these is about to end."""

@@ -16,17 +16,18 @@ import msgspec
 from foliot.domain.errorclass import classes_of
 from foliot.domain.outcome import SUCCEEDED, Answer, Failure, Returned, Snoozed
 from foliot.domain.result import small_json
-from foliot.sdk.context import Begin, Context, Permanent, Snooze, no_transactions
+from foliot.sdk.context import Context, Permanent, Snooze
 from foliot.sdk.desk import NOBODY, Desk
+from foliot.sdk.settling import Begin, no_transactions
 from foliot.store.dispatch import Settlement
 from foliot.store.effects import Effects, Isolation
 from foliot.worker.executor import Assignment, Executor
 
 Function = Callable[[Context, Any], Any]
 
-_IN_A_THREAD: Final = no_transactions("ctx.transaction() is for async functions: make the handler one")
 _AT_A_DISTANCE: Final = no_transactions(
-    "ctx.transaction() needs a worker inside the trusted network, with the database's address (FOLIOT_DATABASE_URL)"
+    "ctx.transaction() needs a worker inside the trusted network, with the database's address (FOLIOT_DATABASE_URL),"
+    " and a function in that worker's own process"
 )
 _CALLERS: Final = frozenset({__file__, inspect.getfile(ThreadPoolExecutor)})
 
@@ -45,12 +46,12 @@ def is_coroutine_function(function: Function) -> bool:
 
 def _executor(function: Function, threads: Threads, effects: Effects | None, desk: Desk) -> Executor:
     call: Callable[[Context, Any], Awaitable[Any]]
-    begin: Begin
+    begin: Begin = _AT_A_DISTANCE if effects is None else partial(_begin, effects)
     if is_coroutine_function(function):
-        call, begin = function, _AT_A_DISTANCE if effects is None else partial(_begin, effects)
+        call = function
         gives_up = desk.is_cancelled
     else:
-        call, begin = _in_thread(function, threads), _IN_A_THREAD
+        call = _in_thread(function, threads)
         gives_up = desk.has_noticed  # one that was asked to end and never knew has done its work
     stopping = desk.stopping
 
