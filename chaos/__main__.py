@@ -17,6 +17,7 @@ import uvloop
 
 from chaos import report
 from chaos.check.recovery import too_slow
+from chaos.crashes import fell_over
 from chaos.nemesis import Strike
 from chaos.published import commit, folder_for
 from chaos.records import load
@@ -121,7 +122,10 @@ def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
     missing = complaints(verdict, done)
     for each in (*verdict.stories(commit()), *missing):
         say(each)
-    failed = verdict.violations > 0 or (is_proof and bool(missing))
+    fallen = fell_over(folder)
+    for each in fallen:
+        say(f"fell over by itself: {each}, see its log")
+    failed = verdict.violations > 0 or bool(fallen) or (is_proof and bool(missing))
     if failed or given.evidence:
         say(f"the evidence is in {folder}")
     else:

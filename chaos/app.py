@@ -3,15 +3,16 @@
 import logging
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from chaos.act import Act, as_handed_in, new_nonce
-from chaos.records import LIMITS, POISON, SIDE, SNOOZE, Effect, Phase, digest
-from chaos.reporter import Reporter
+from chaos.act import BEAT, Act, as_handed_in, new_nonce
+from chaos.records import BOOKING, LIMITS, POISON, SIDE, SNOOZE, Effect, Phase, digest
+from chaos.reporter import Reporter, say_plainly
 from foliot import Snooze, Worker
 from foliot.sdk.context import Context
 
@@ -24,6 +25,7 @@ REMOTE = "CHAOS_REMOTE" in os.environ
 worker = Worker(queues=("default", SIDE), concurrency=int(os.environ.get("CHAOS_CONCURRENCY", "100")))
 ledger = Reporter(Path(os.environ.get("CHAOS_LEDGER", "ledger.sock")))
 
+BOOK = "INSERT INTO public.booked (run, fence) VALUES ($1, $2)"
 
 _snoozed: Counter[str] = Counter()
 log = logging.getLogger(__name__)
@@ -85,10 +87,29 @@ async def _book(context: Context, payload: Any) -> None:
     report = Report(context, payload)
     await ledger.say(report.phase(Phase.START))
     async with context.transaction() as connection:
-        await connection.execute("INSERT INTO public.booked (run, fence) VALUES ($1, $2)", context.run, context.fence)
+        await connection.execute(BOOK, context.run, context.fence)
         await report.act.take_time(lambda: ledger.say(report.phase(Phase.BEAT)))
         failing = report.act.fails(context.attempt)
         await ledger.say(report.phase(Phase.EFFECT), report.phase(Phase.END, failed=failing))
+        if failing:
+            raise OnPurpose("the row must be gone with it")
+
+
+def _book_plainly(context: Context, payload: Any) -> None:
+    """The same in a thread, which nobody can stop: it asks."""
+    report = Report(context, payload)
+    say_plainly(ledger.socket, report.phase(Phase.START))
+    with context.transaction() as connection:
+        connection.execute(BOOK, context.run, context.fence)
+        ready = time.monotonic() + report.act.slow
+        while (left := ready - time.monotonic()) > 0:
+            time.sleep(min(left, BEAT))
+            if context.cancelled:
+                raise OnPurpose(f"told to end: {context.stop_reason}")
+            if time.monotonic() < ready:
+                say_plainly(ledger.socket, report.phase(Phase.BEAT))
+        failing = report.act.fails(context.attempt)
+        say_plainly(ledger.socket, report.phase(Phase.EFFECT), report.phase(Phase.END, failed=failing))
         if failing:
             raise OnPurpose("the row must be gone with it")
 
@@ -102,7 +123,8 @@ async def _poison(context: Context, payload: Any) -> None:
 for name in ("quick", "slow", "flaky", "stuck", "snoozing", *LIMITS):
     worker.task(_act, name=name)
 if not REMOTE:
-    worker.task(_book, name="booked")
+    for name, book in zip(BOOKING, (_book, _book_plainly), strict=True):
+        worker.task(book, name=name)
     worker.task(_act, name="patient")
     worker.task(_poison, name=POISON)
     worker.task(_act, name="caged", isolation="process")

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import aiohttp
 
 from chaos.plan import LONG
-from chaos.records import SIDE, Operation
+from chaos.records import BOOKING, SIDE, Operation
 
 FIRST: Final = 100
 """Numbers of the clients that do chores begin here."""
@@ -87,8 +87,8 @@ class Oddities:
     def _heavy(self, odd: Odd) -> list[dict[str, Any]]:
         dice, turn = self._chance, self._batches
         longest = min(self._slowest, LONGEST_BOOKING)
-        runs = [self._run("booked", slow=round(dice.uniform(0.0, longest), 2)) for _ in range(2)]
-        runs.append(self._run("booked", slow=0.1, fail=1, maxRetries=2))
+        runs = [self._run(booking, slow=round(dice.uniform(0.0, longest), 2)) for booking in BOOKING]
+        runs.append(self._run(BOOKING[turn % 2], slow=0.1, fail=1, maxRetries=2))
         if odd.patient_every and turn % odd.patient_every == 0:
             runs.append(self._run("patient", slow=round(dice.uniform(*odd.patient), 2), onDisconnect="stop"))
         if odd.caged_every and turn % odd.caged_every == 0:

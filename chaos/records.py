@@ -36,6 +36,8 @@ CONFIDING: Final = "globex"
 """Whose secret it is."""
 POISON: Final = "poison"
 """The handler that kills its own process."""
+BOOKING: Final = ("booked", "bookedPlainly")
+"""Handlers whose effect is a row in the transaction of their success: a coroutine, and a plain function."""
 SNOOZE: Final = 1.0
 """Seconds after which a handler that snoozes asks to be called again."""
 QUEUES: Final = frozenset({"queue", "queueOne", "cancelPrevious"})

@@ -27,7 +27,7 @@ class Reporter:
     """One connection of one process; reports of many handlers travel in it, acknowledged one by one."""
 
     def __init__(self, socket: Path) -> None:
-        self._socket = socket
+        self.socket = socket
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._writer: asyncio.StreamWriter | None = None
@@ -54,7 +54,7 @@ class Reporter:
     async def _open(self) -> asyncio.StreamWriter:
         async with self._opening:
             if self._writer is None:
-                reader, self._writer = await asyncio.open_unix_connection(self._socket)
+                reader, self._writer = await asyncio.open_unix_connection(self.socket)
                 self._reading = asyncio.create_task(self._read(reader))
             return self._writer
 
@@ -64,3 +64,16 @@ class Reporter:
             ack = decoder.decode(line)
             if (told := self._waiting.get(ack.number)) is not None and not told.done():
                 told.set_result(ack.accepted)
+
+
+def say_plainly(socket: Path, *effects: Effect) -> None:
+    """The same for a handler in a thread, on a connection of its own."""
+
+    async def say() -> None:
+        reporter = Reporter(socket)
+        try:
+            await reporter.say(*effects)
+        finally:
+            await reporter.close()
+
+    asyncio.run(say())

@@ -22,20 +22,16 @@ import uvloop
 
 from chaos.__main__ import undisturbed
 from chaos.check import Finding
+from chaos.crashes import crashes
 from chaos.glance import Caught
 from chaos.mutations import MUTANTS, Mutant
 from chaos.orphan import leave_with_parent
-from chaos.places import NODES
 from chaos.records import load
 from chaos.run import Options
 from chaos.verdict import check
 
 PATIENCE: Final = 60.0
 """Seconds: longer than any retry that the driver asks for."""
-UNEXPECTED: Final = "ended by an error that nobody expected"
-"""What Foliot's processes say of their own crashes; a lost lease, for one, is no crash."""
-STARTED: Final = {"api": "listening  url=", "scheduler": "watching the clock", "worker": "ready  handlers="}
-"""What they say when they begin to work."""
 BROKEN_OFF: Final = 130
 
 
@@ -108,13 +104,6 @@ def _judged(options: Options) -> dict[str, Any]:
         "acknowledged": done.acknowledged,
         "faults": len(evidence.faults),
     }
-
-
-def crashes(folder: Path) -> str:
-    """A process that fell over by itself or never began to work proves nothing: which did, by their own word."""
-    logs = {name: (folder / "logs" / f"{name}.log").read_text(errors="replace") for name in NODES}
-    fell = [name for name, log in logs.items() if UNEXPECTED in log or STARTED[name.partition("-")[0]] not in log]
-    return f"crashed: {', '.join(fell)}" if fell else ""
 
 
 def first(findings: Sequence[Finding]) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
-
-HANDLER = "booked"
+from chaos.records import BOOKING
 
 
 def booked_wrongly(case: Case) -> Iterator[Finding]:
@@ -19,7 +18,7 @@ def booked_wrongly(case: Case) -> Iterator[Finding]:
 
 
 def _books(run: Run) -> bool:
-    return run.submission is not None and run.submission.body.get("handler") == HANDLER and run.row is not None
+    return run.submission is not None and run.submission.body.get("handler") in BOOKING and run.row is not None
 
 
 def _wrong(run: Run, fences: list[int]) -> Iterator[Finding]:

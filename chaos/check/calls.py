@@ -64,10 +64,12 @@ def submitted(operation: Operation) -> list[tuple[str, dict[str, Any]]]:
 
 
 def submission_of(call: Call, operation: Operation, body: dict[str, Any]) -> Submission:
-    not_before = call.first.invoked
+    not_before, due_by = call.first.invoked, operation.completed
     if (run_at := body.get("runAt")) is not None:
-        not_before = seconds(run_at)
+        not_before = due_by = seconds(run_at)
     elif (delay := body.get("delay")) is not None:
         not_before += duration(delay) / MICRO
+        due_by += duration(delay) / MICRO
     own = operation.kind != "runJob" or "payload" in body
-    return Submission(operation, body, digest(body.get("payload")) if own else None, not_before, call.first.invoked)
+    payload = digest(body.get("payload")) if own else None
+    return Submission(operation, body, payload, not_before, due_by, call.first.invoked)

@@ -103,7 +103,7 @@ def _out_of_order(case: Case, line: Line) -> Iterator[Finding]:
 def stood_in_line(case: Case, run: Run) -> float:
     """When it waited there beyond doubt: it was due, and whoever made it had been told so."""
     if run.submission is not None:
-        told, due = run.submission.operation.completed, run.submission.not_before
+        told, due = run.submission.operation.completed, run.submission.due_by
         # What came before its time stands in line when somebody has noticed that it is due.
         return due + case.bounds.lateness if due > told else told
     made = _made(run)

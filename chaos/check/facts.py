@@ -43,6 +43,8 @@ class Submission(msgspec.Struct, frozen=True):
     digest: str | None
     """None if the run takes its job's payload."""
     not_before: float
+    due_by: float
+    """When its time had come at the latest, whichever of the repetitions of the call was carried out."""
     since: float
     """When it was asked for the first time: a repetition may have been given the answer to that."""
 

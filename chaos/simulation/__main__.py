@@ -22,6 +22,8 @@ SEEDS: Final = 10_000
 ENOUGH: Final = 1_000
 """Seeds from which on every rare path must have been walked."""
 PROGRESS: Final = 10.0
+_SERVER: Final = {"max_connections": "400"}
+"""Each process keeps as many connections as its busiest seed needed."""
 FOLDER: Final = Path(tempfile.gettempdir()) / "foliot-simulation"
 
 
@@ -68,7 +70,7 @@ def server(given: str | None) -> Iterator[str]:
         return
     home = Path(tempfile.mkdtemp(prefix="foliot-simulation-"))
     try:
-        with PostgresServer(home) as running:
+        with PostgresServer(home, settings=_SERVER) as running:
             yield running.dsn
     finally:
         shutil.rmtree(home.joinpath("postgres").resolve(), ignore_errors=True)

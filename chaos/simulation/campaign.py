@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -79,30 +79,27 @@ def campaign(
     # A set of texts has another order in every process, unless it is told not to.
     os.environ["PYTHONHASHSEED"] = "0"
     spawning = multiprocessing.get_context("spawn")
-    pipes: list[Connection] = []
-    shares: list[SpawnProcess] = []
+    shares: dict[Connection, SpawnProcess] = {}
     for number in range(processes):
         ours, theirs = spawning.Pipe(duplex=False)
         arguments = (dsn, f"{name}_{number}", seeds[number::processes], wanted, core + number, theirs)
         share = spawning.Process(target=_share, args=arguments, daemon=True)
         share.start()
         theirs.close()
-        pipes.append(ours)
-        shares.append(share)
+        shares[ours] = share
     decoder = msgspec.msgpack.Decoder(Report)
     try:
-        while pipes:
-            for pipe in wait(pipes):
+        while shares:
+            for pipe in cast("list[Connection]", wait(shares)):
                 try:
-                    yield decoder.decode(pipe.recv_bytes())  # type: ignore[union-attr]
+                    yield decoder.decode(pipe.recv_bytes())
                 except EOFError:
-                    pipes.remove(pipe)  # type: ignore[arg-type]
-        for share in shares:
-            share.join()
-            if share.exitcode:
-                raise RuntimeError(f"a simulating process ended with {share.exitcode}")
+                    share = shares.pop(pipe)
+                    share.join()
+                    if share.exitcode:
+                        raise RuntimeError(f"a simulating process ended with {share.exitcode}") from None
     finally:
-        for share in shares:
+        for share in shares.values():
             share.kill()
             share.join()
 

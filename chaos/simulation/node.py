@@ -71,6 +71,8 @@ class Node:
             await self.serve()
         except LeaseLost:
             self.world.note(f"{self.boot} lost its lease")
+        except Exception as error:  # noqa: BLE001 - whatever it is: nothing should end a node
+            self.world.crash(self.boot, error)
         finally:
             self.hang_up()
         if not self.is_dead:  # killed while it was about to leave: whoever did that starts it again
@@ -95,8 +97,6 @@ class Node:
             self.hang_up()
             main.cancel()
             await asyncio.wait([main])
-            if not main.cancelled() and (error := main.exception()) is not None:
-                raise error
 
     def hang_up(self) -> None:
         """The process is gone."""
@@ -105,9 +105,3 @@ class Node:
     def disconnect(self) -> None:
         for connection in sorted(self.connections, key=lambda each: each.number):
             connection.terminate()
-
-    def crashed(self) -> BaseException | None:
-        """What ended it that should never end it."""
-        if self._main is None or not self._main.done() or self._main.cancelled():
-            return None
-        return self._main.exception()

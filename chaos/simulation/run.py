@@ -127,7 +127,6 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         },
         left_behind=left_behind,
     )
-    crashes = [f"{node.name}: {error!r}" for node in world.nodes if (error := node.crashed()) is not None]
     for node in world.nodes:
         await node.kill()
     await world.server.quiet()
@@ -135,7 +134,7 @@ async def simulate(ground: Ground, seed: int, mode: Mode = Mode.SAFETY) -> Outco
         seed=seed,
         mode=mode,
         verdict=check(evidence),
-        crashes=crashes,
+        crashes=world.crashes,
         quiet=quiet,
         fingerprint=world.fingerprint(),
         seconds=world.loop.time(),

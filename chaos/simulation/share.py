@@ -64,6 +64,10 @@ def share(dsn: str, name: str, seeds: list[int], wanted: Mode | None, core: int,
             run(seeds[0], mode_of(seeds[0], wanted))
         for seed in seeds:
             began = time.monotonic()
-            outcome = run(seed, mode_of(seed, wanted))
+            try:
+                outcome = run(seed, mode_of(seed, wanted))
+            except Exception as error:
+                error.add_note(f"while seed {seed} was simulated")
+                raise
             pipe.send_bytes(msgspec.msgpack.encode(report(outcome, time.monotonic() - began)))
     pipe.close()

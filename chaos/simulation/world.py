@@ -33,6 +33,8 @@ class World:
         self.tenants = TENANTS if self.has_lines else tuple(each for each in TENANTS if each != CROWDED)
         self.left_behind: set[int] = set()
         """Lines in which somebody was seen whose turn it was, and whom nobody had called."""
+        self.crashes: list[str] = []
+        """What ended nodes that should never end one."""
         self.server = Server(ground)
         self.effects: list[Effect] = []
         self.operations: list[Operation] = []
@@ -58,6 +60,10 @@ class World:
         line = f"{self.loop.time():.6f} {what}"
         self._digest.update(line.encode())
         self.story.append(line)
+
+    def crash(self, boot: str, error: Exception) -> None:
+        self.note(f"{boot} crashes")
+        self.crashes.append(f"{boot}: {error!r}")
 
     def fingerprint(self) -> str:
         """The same for two runs in which the same things happened in the same order at the same time."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from chaos.records import SIDE, Outcome
+from chaos.records import BOOKING, SIDE, Outcome
 from chaos.synthetic.calls import body_for, submit
 from chaos.synthetic.execution import Plan, carry_out, new_run
 from chaos.synthetic.world import BEGIN, BOUNDS, TENANTS, World, rfc3339
@@ -83,13 +83,15 @@ def snoozes(world: World) -> None:
 def bookings(world: World) -> None:
     """Of an attempt that was lost or failed nothing stays; of the one that succeeded one row."""
     kill = next(fault for fault in world.faults if fault.kind == "kill" and fault.workers)
-    for plan, at in (
-        (Plan(takes=1), BEGIN + 450),
-        (Plan(fails=1), BEGIN + 455),
-        (Plan(fails=9, max_retries=0), BEGIN + 460),
-        (Plan(takes=6, slot=int(kill.target[-1])), kill.began - 0.5),
+    for turn, (plan, at) in enumerate(
+        (
+            (Plan(takes=1), BEGIN + 450),
+            (Plan(fails=1), BEGIN + 455),
+            (Plan(fails=9, max_retries=0), BEGIN + 460),
+            (Plan(takes=6, slot=int(kill.target[-1])), kill.began - 0.5),
+        )
     ):
-        run, row = _hand_in(world, world.dice.choice(TENANTS), at, plan, handler="booked")
+        run, row = _hand_in(world, world.dice.choice(TENANTS), at, plan, handler=BOOKING[turn % 2])
         if row["status"] == "completed":
             world.booked[run["id"]] = [max(each.fence for each in world.effects if each.run == run["id"])]
 

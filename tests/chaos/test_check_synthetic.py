@@ -40,6 +40,15 @@ def test_a_planted_fault_is_found_by_its_check_alone(name):
         assert violations(verdict) == {PLANTS[name].check}, (seed, why(verdict))
 
 
+def test_numbers_may_be_taken_in_another_order_than_they_are_used():
+    """Two schedulers make up for instants in turn, and one of them was held up."""
+    evidence = clean(5)
+    for of_job in evidence.dump.backfilled.values():
+        for runs in of_job.values():
+            runs.reverse()
+    assert check(evidence).violations == 0
+
+
 def test_at_least_a_thousand_seeds_are_tried():
     assert CLEAN + len(PLANTS) * SEEDS_PER_PLANT >= 1000
 

@@ -14,7 +14,7 @@ from chaos.chores import Mortician, Odd, Oddities
 from chaos.client import Api
 from chaos.inside import FATES, Insider
 from chaos.proxy import Mode, Proxies, Wire
-from chaos.records import Operation, Outcome, read_lines
+from chaos.records import BOOKING, Operation, Outcome, read_lines
 from chaos.watch import BOOKS, DECIDED, Watch, decisions
 from foliot.domain.ids import encode
 from foliot.domain.operation import OperationKind
@@ -67,7 +67,7 @@ async def test_chores_come_from_the_seed_alone_and_do_everything_in_time():
     keys = [key for _, _, key, _ in calls if key is not None]
     assert len(set(keys)) == len(keys)
     runs = [run for kind, body, *_ in calls if kind == "createRuns" for run in body["runs"]]
-    assert {run["handler"] for run in runs} == {"snoozing", "slow", "flaky", "booked", "patient", "caged"}
+    assert {run["handler"] for run in runs} == {"snoozing", "slow", "flaky", *BOOKING, "patient", "caged"}
     assert len({run["payload"]["serial"] for run in runs}) == len(runs)
 
 

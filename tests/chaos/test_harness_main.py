@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from chaos import __main__ as program
+from chaos.crashes import UNEXPECTED
 from chaos.records import Evidence, load
 from chaos.run import Done, Options
 from chaos.synthetic import clean, planted
@@ -80,8 +81,12 @@ def _lines(records: list[Any]) -> bytes:
 
 def conclude(folder: Path, evidence: Evidence, seconds: float, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     leave(folder, evidence)
+    return judge(folder, evidence.seed, seconds, capsys)
+
+
+def judge(folder: Path, seed: int, seconds: float, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     given = argparse.Namespace(report=folder.parent / "report", evidence=None, rate=None, guard=False, only=None)
-    code = program.conclude(given, Options(seed=evidence.seed, seconds=seconds, folder=folder), DONE)
+    code = program.conclude(given, Options(seed=seed, seconds=seconds, folder=folder), DONE)
     return code, capsys.readouterr().out
 
 
@@ -110,6 +115,20 @@ def test_a_violation_fails_a_run_of_any_length_and_is_told_with_seed_commit_and_
     assert "ledger start" in told
     assert f"the evidence is in {tmp_path / 'run'}" in said
     assert (tmp_path / "run" / "ledger.jsonl").exists()
+
+
+def test_a_process_that_fell_over_by_itself_fails_a_run_of_any_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    logs = tmp_path / "run" / "logs"
+    leave(tmp_path / "run", clean(5))
+    logs.mkdir()
+    (logs / "scheduler-1.log").write_text(f"12:00:00 scheduler  error: {UNEXPECTED}\n")
+    (logs / "scheduler-0.log").write_text("12:00:00 scheduler  watching the clock\n")
+    code, said = judge(tmp_path / "run", 5, 60.0, capsys)
+    assert code == 1
+    assert re.findall("fell over by itself: .*", said) == ["fell over by itself: scheduler-1, see its log"]
+    assert (logs / "scheduler-1.log").exists()
 
 
 def test_what_is_lacking_fails_a_proof_and_not_a_shorter_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from chaos import mutants
+from chaos.crashes import STARTED, UNEXPECTED, crashes
 from chaos.deeds import Deeds
 from chaos.mutants import Campaign, Trial, summary
 from chaos.mutations import MUTANTS, PRODUCT, Edit, Mutant, Stale, build
@@ -19,7 +20,7 @@ from chaos.mutations_of_stopping import ONLY_SIMULATED as OF_STOPPING
 from chaos.mutations_of_time import ONLY_SIMULATED as OF_TIME
 from chaos.places import NODES
 from chaos.records import REFUSED
-from chaos.round import STARTED, UNEXPECTED, Round, crashes
+from chaos.round import Round
 from chaos.topology import Topology
 from foliot.store.statements import SQL, read_statements
 
