@@ -71,11 +71,14 @@ def _came(run: Run) -> float:
 
 
 def _out_of_order(job: Job, made: list[Run], order: str) -> Iterator[Finding]:
-    """Only of those of which is known when they were made: a number may be taken long before it is used."""
+    """Only of those of which is known when they were made: a number may be taken long before it is used.
+
+    What is made in one go has one date, and its numbers are in order.
+    """
     dated = sorted(((run.due, run) for run in made if run.due is not None), key=lambda each: each[0])
-    for (came, before), (next_came, after) in pairwise(dated):
+    for (_, before), (_, after) in pairwise(dated):
         at, next_at = before.scheduled or 0.0, after.scheduled or 0.0
-        if came < next_came and ((next_at < at) if order == "oldest" else (next_at > at)):
+        if (next_at < at) if order == "oldest" else (next_at > at):
             yield _about("S10", job, after, f"was made up for after {at:.6f}, and the {order} was to come first")
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from chaos.oracle import seconds
-from chaos.records import Phase
+from chaos.records import Operation, Phase
 from chaos.synthetic.surgery import Row, Surgery, plant
 from chaos.synthetic.world import rfc3339
 
@@ -58,6 +58,12 @@ def _backfill(it: Surgery) -> list[str]:
     return next(runs for of_job in it.dump.backfilled.values() for runs in of_job.values() if len(runs) > 1)
 
 
+def _asked_for(it: Surgery, runs: list[str]) -> Operation:
+    """The call that wanted these."""
+    (name,) = (name for of_job in it.dump.backfilled.values() for name, made in of_job.items() if made is runs)
+    return next(each for each in it.answered("backfillJob") if (each.answer or {})["operationId"] == name)
+
+
 def _without(gap: Row, job: str, at: float) -> list[Row]:
     if gap["job"] != job or not gap["from"] <= at <= gap["through"]:
         return [gap]
@@ -95,9 +101,16 @@ def _(it: Surgery) -> None:
 
 @plant("S10 made up for out of order")
 def _(it: Surgery) -> None:
-    several = {name for of_job in it.dump.backfilled.values() for name, runs in of_job.items() if len(runs) > 1}
-    asked = next(each for each in it.answered("backfillJob") if (each.answer or {})["operationId"] in several)
-    (asked.body or {})["order"] = "newest"
+    (_asked_for(it, _backfill(it)).body or {})["order"] = "newest"
+
+
+@plant("S10 made up for in one go, out of order")
+def _(it: Surgery) -> None:
+    runs = _backfill(it)
+    first, second = (row for row in it.runs() if row["runId"] in runs[:2])
+    second["createdAt"] = second["dueAt"] = first["dueAt"]
+    (_asked_for(it, runs).body or {})["concurrency"] = 2
+    runs[0], runs[1] = runs[1], runs[0]
 
 
 @plant("S5 made up for outside the range")
