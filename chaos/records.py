@@ -185,6 +185,8 @@ class Dump(msgspec.Struct, kw_only=True):
     """By run: what the product has on record of its replays and of its discard, {"deed", "at", "by"}, in order."""
     booked: dict[str, list[int]] = {}
     """By run: the fences that wrote an effect in the transaction of their success."""
+    uncalled: int = 0
+    """Lines in which somebody was seen, while the run went on, whose turn it was, and whom nobody had called."""
     left: list[str] = []
     """Processes of commands that were there when everything had come to rest."""
     missed: dict[str, list[dict[str, Any]]] = {}

@@ -50,6 +50,7 @@ async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicio
     found.backfilled = await topology.watch.backfilled()
     found.decided = await topology.watch.decided()
     found.booked = await topology.watch.booked()
+    found.uncalled = len(topology.watch.uncalled)
     found.left = topology.barracks.living() if topology.barracks else []
     found.audit = await topology.watch.audited()
     found.exposed, found.sealed = await topology.watch.kept_secret()

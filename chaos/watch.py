@@ -31,6 +31,13 @@ _WORKERS: Final = """
 SELECT id, name, state = 2 AS dead, (SELECT count(*) FROM foliot.claim WHERE claim.worker = worker.id) AS claims
   FROM foliot.worker ORDER BY started_at
 """
+_UNCALLED: Final = """
+SELECT slot.id
+  FROM (SELECT DISTINCT slot FROM foliot.seat WHERE state = 1) AS waiting JOIN foliot.slot ON slot.id = waiting.slot
+ WHERE slot.capacity > (SELECT count(*) FROM foliot.seat WHERE seat.slot = slot.id AND seat.state = 2)
+   AND NOT EXISTS (SELECT FROM foliot.knock WHERE knock.slot = slot.id)
+"""
+"""Lines with room in which somebody stands, and nobody has announced itself who will look after them."""
 MISSED: Final = """
 SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + interval '1 microsecond') AS since,
        least(firing.through, owned.until) AS through
@@ -72,6 +79,8 @@ class Watch:
         self.worker_ids: dict[int, str] = {}
         """Foliot's own name of each worker, by process: it registers under `host:pid`."""
         self._seen: dict[int, Seen] = {}
+        self.uncalled: set[int] = set()
+        """Lines in which somebody was seen whose turn it was, and whom nobody had called."""
 
     async def connect(self) -> Any:
         return await asyncpg.connect(self._server.dsn, timeout=5, command_timeout=60)
@@ -93,6 +102,8 @@ class Watch:
             pid = int(row["name"].rpartition(":")[2])
             self.worker_ids[pid] = encode("wrk", row["id"])
             self._seen[pid] = Seen(row["dead"], row["claims"])
+        # All the time: at the end there is nothing to see, for later comers call who was left behind.
+        self.uncalled.update(row["id"] for row in await connection.fetch(_UNCALLED))
 
     def at_work(self, pid: int) -> bool:
         """Whether the worker of this process holds something."""

@@ -67,6 +67,9 @@ def left_behind(case: Case) -> Iterator[Finding]:
     if behind := case.evidence.left_behind:
         message = f"{behind} runs whose turn had come were called by nobody, until the sweeper found them"
         yield Finding(check="S2", rule="left behind", message=message)
+    if uncalled := case.evidence.dump.uncalled:
+        message = f"in {uncalled} lines there was room for somebody who stood there, and nobody had called it"
+        yield Finding(check="S2", rule="left behind", message=message)
 
 
 def doubled_keys(case: Case) -> Iterator[Finding]:

@@ -93,6 +93,11 @@ def _(it: Surgery) -> None:
     it.evidence.left_behind = 1
 
 
+@plant("S2 left behind for a while")
+def _(it: Surgery) -> None:
+    it.dump.uncalled = 1
+
+
 def _made(row: Row) -> float:
     return seconds(row["createdAt"])
 

@@ -1,4 +1,4 @@
-"""When a worker is worth a strike, when others have what it held, and what is said of a process that never comes up."""
+"""When a worker is worth a strike, when others have what it held, who is left standing, and who never comes up."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,6 +33,26 @@ async def test_a_worker_is_at_work_while_it_holds_claims_and_overtaken_when_they
     assert await seen(claim) == (True, False)
     assert await seen("UPDATE foliot.worker SET state = 2") == (False, False)
     assert await seen("DELETE FROM foliot.claim") == (False, True)
+    await connection.close()
+
+
+async def test_a_line_with_room_in_which_somebody_stands_is_remembered(dsn: str):
+    """Whoever was called afterwards, by one who came later, had been forgotten all the same."""
+    connection = await asyncpg.connect(dsn)
+    watch = Watch(cast("PostgresServer", SimpleNamespace(dsn=dsn)))
+
+    async def seen(*statements: str) -> set[int]:
+        for statement in statements:
+            await connection.execute(statement)
+        await watch._look(connection)
+        return watch.uncalled
+
+    seat = "INSERT INTO foliot.seat (run, line, slot, priority, at, state) VALUES ({}, 1, {}, 0, now(), {})".format
+    assert await seen("INSERT INTO foliot.slot (id, owner, capacity) VALUES (8, 1, 1), (9, 1, 1)") == set()
+    assert await seen(seat(1, 8, 2), seat(2, 8, 1), seat(3, 9, 0)) == set()
+    assert await seen("INSERT INTO foliot.knock VALUES (8)", "DELETE FROM foliot.seat WHERE run = 1") == set()
+    assert await seen("DELETE FROM foliot.knock") == {8}
+    assert await seen("UPDATE foliot.seat SET state = 2 WHERE run = 2") == {8}
     await connection.close()
 
 
