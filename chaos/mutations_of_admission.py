@@ -39,7 +39,7 @@ _LINES_UNLOCKED = Mutant(
             "    locked := ARRAY(SELECT id FROM slot WHERE id = ANY (wanted) ORDER BY id FOR UPDATE SKIP LOCKED);\n",
             "    locked := ARRAY(SELECT id FROM slot WHERE id = ANY (wanted) ORDER BY id);\n",
         ),
-        # Else only a few in a million are there at the same moment.
+        # Without the pause it was let go in six rounds: both must be there at the same moment.
         Edit(
             _ADMISSION,
             "    RETURN winners || hand_over(locked);\nEND $$;\n",
