@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import asyncpg
 import msgspec
@@ -113,6 +113,9 @@ class SimConnection:
     async def execute(self, query: str, *arguments: Any) -> None:
         await self.fetch(query, *arguments)
 
+    async def prepare(self, query: str, *, name: str) -> "Prepared":  # noqa: ARG002 - as asyncpg's
+        return Prepared(self, query)
+
     async def add_listener(self, channel: str, callback: Callable[..., None]) -> None:
         await self._say(SQL["sign_of_life"], ())
         self._node.world.listen(self, channel, callback)
@@ -190,6 +193,16 @@ class SimConnection:
 def _look_at(task: "asyncio.Task[Any]") -> None:
     if not task.cancelled():
         task.exception()  # somebody may have stopped waiting for it: that is no news
+
+
+class Prepared(NamedTuple):
+    """A statement that is said when it is carried out."""
+
+    connection: SimConnection
+    query: str
+
+    async def fetch(self, *arguments: Any) -> list[Any]:
+        return await self.connection.fetch(self.query, *arguments)
 
 
 class SimLine(Line):

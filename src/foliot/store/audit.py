@@ -123,7 +123,7 @@ async def list_entries(database: Database, tenant: int, sought: Sought, *, below
     name = "list_audit" if sought.subject is None else "list_audit_of_subject"
     *filters, subject = sought
     arguments = (tenant, below, limit, *filters, *(() if subject is None else (subject,)))
-    return [_sealed(row) for row in await database.fetch(name, *arguments)]
+    return [_sealed(row) for row in await database.fetch_anew(name, *arguments)]
 
 
 async def tenants_to_seal(database: Database, most: int) -> list[int]:

@@ -215,6 +215,16 @@ class Database:
         async with self.connection() as connection:
             return await connection.fetch(SQL[name], *arguments)  # type: ignore[no-any-return]
 
+    async def fetch_anew(self, name: str, *arguments: Any) -> list[Row]:
+        """As `fetch`, planned for just these arguments: for statements whose right plan depends on what is asked for.
+
+        A statement that is kept is planned for any arguments after a few calls, by then without an index for a filter
+        that may be absent. To plan costs 1 to 3 ms, as much as to read a page.
+        """
+        async with self.connection() as connection:
+            statement = await connection.prepare(SQL[name], name="")
+            return await statement.fetch(*arguments)  # type: ignore[no-any-return]
+
     async def fetchrow(self, name: str, *arguments: Any) -> Row | None:
         rows = await self.fetch(name, *arguments)
         return rows[0] if rows else None

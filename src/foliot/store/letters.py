@@ -42,7 +42,7 @@ async def list_letters(
     database: Database, tenant: int, selection: Selection, *, below: int, limit: int
 ) -> list[LetterRow]:
     """Newest runs first, ids below `below`."""
-    rows = await database.fetch("list_letters", tenant, below, encoded(selection), limit)
+    rows = await database.fetch_anew("list_letters", tenant, below, encoded(selection), limit)
     return [_letter(row) for row in rows]
 
 

@@ -60,7 +60,7 @@ async def list_operations(
     database: Database, tenant: int, *, below: int, state: OperationState | None, job: int | None, limit: int
 ) -> list[OperationRow]:
     """Newest first, ids below `below`."""
-    return [_operation(row) for row in await database.fetch("list_operations", tenant, below, state, job, limit)]
+    return [_operation(row) for row in await database.fetch_anew("list_operations", tenant, below, state, job, limit)]
 
 
 class Fillable(NamedTuple):

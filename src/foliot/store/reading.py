@@ -85,7 +85,9 @@ async def list_jobs(
 ) -> list[JobRow]:
     """Newest first, ids below `below`."""
     wanted = None if labels is None else msgspec.json.encode(labels).decode()
-    return [_job(row) for row in await database.fetch("list_jobs", tenant, below, status, name, wanted, kind, limit)]
+    return [
+        _job(row) for row in await database.fetch_anew("list_jobs", tenant, below, status, name, wanted, kind, limit)
+    ]
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +142,7 @@ async def list_runs(
     limit: int,
 ) -> list[RunRow]:
     """Newest first, ids from `above` on and below `below`; with `text`, those that it is found in (`is_about`)."""
-    return [_run(row) for row in await database.fetch("list_runs", tenant, below, job, states, limit, above, text)]
+    return [_run(row) for row in await database.fetch_anew("list_runs", tenant, below, job, states, limit, above, text)]
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,4 +174,4 @@ async def list_attempts(
     limit: int,
 ) -> list[AttemptRow]:
     """Newest first, those of lower (run, fence) than `below`."""
-    return [AttemptRow(**row) for row in await database.fetch("list_attempts", tenant, job, run, *below, limit)]
+    return [AttemptRow(**row) for row in await database.fetch_anew("list_attempts", tenant, job, run, *below, limit)]

@@ -70,11 +70,16 @@ SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
 SELECT id FROM job WHERE tenant = $1 AND key = $2 AND gate <> 2
 
 -- :name list_jobs
-SELECT *, (SELECT paused_at FROM job WHERE job.id = job_view.id) FROM job_view
- WHERE tenant = $1 AND id < $2
-   AND ($3::text IS NULL OR status = $3) AND ($4::text IS NULL OR name = $4)
-   AND ($5::jsonb IS NULL OR labels @> $5) AND ($6::smallint IS NULL OR kind = $6)
- ORDER BY id DESC LIMIT $7
+-- Newest first. Jobs are walked in that order and looked at one by one until there are enough: it takes a look into half
+-- a dozen tables, for 20,000 jobs at 461,000 pages and for 50 at 1,500. OFFSET 0 keeps the planner from doing that for all.
+SELECT seen.*, page.paused_at
+  FROM (SELECT id, paused_at FROM job
+         WHERE tenant = $1 AND id < $2 AND ($4::text IS NULL OR name = $4) AND ($5::jsonb IS NULL OR labels @> $5)
+           AND ($6::smallint IS NULL OR kind = $6)
+         ORDER BY id DESC OFFSET 0) AS page
+ CROSS JOIN LATERAL (SELECT * FROM job_view WHERE job_view.id = page.id OFFSET 0) AS seen
+ WHERE $3::text IS NULL OR seen.status = $3
+ ORDER BY page.id DESC LIMIT $7
 
 -- :name set_gate
 UPDATE job SET gate = $3::smallint, paused_at = CASE WHEN $3::smallint = 1 THEN $4::timestamptz END, version = version + 1, updated_at = clock_timestamp() WHERE tenant = $1 AND id = $2
