@@ -122,7 +122,7 @@ async def test_a_purge_leaves_nothing_of_a_job_but_the_audit_trail(guarded: Call
     await hand.settle(held)
     assert (await guarded("DELETE", f"{place}?purge=true")).status == 200
     assert (await guarded.get(place)).status == 404
-    for table in ("history", "subscription", "past_subscription", "job_version"):
+    for table in ("history", "subscription", "past_subscription", "job_version", "by_hand"):
         assert await world.count(table) == 0, table
     told = (await guarded.get(f"/v1/audit?subject={job}")).json["items"]
     assert told[0]["action"] == "deleteJob"

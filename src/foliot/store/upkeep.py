@@ -15,6 +15,7 @@ _REMOVALS: Final = (
     "remove_old_firings",
     "remove_past_subscriptions",
     "remove_old_operations",
+    "remove_by_hand",
     "remove_late_results",
     "remove_old_reports",
     "remove_old_graphs",

@@ -27,15 +27,16 @@ UNION ALL
 
 -- :name traces
 -- The runs of a job's instants. Finished ones are looked for where ids of that time can be, because history is not
--- indexed by instant: every settle would pay for it. Those of a back-fill have the instant of another. A run that was
--- replayed has an origin of its own.
+-- indexed by instant: every settle would pay for it. Those of a back-fill have the instant of another, and so may those by
+-- hand. A run that was replayed has an origin of its own.
 SELECT live_run.id AS run, run.scheduled_at, run.due_at, live_run.state, NULL::text AS note
   FROM run JOIN live_run ON live_run.id = run.id
  WHERE run.job = $1 AND run.scheduled_at = ANY ($2::timestamptz[])
    AND (run.origin = 0
         OR (run.forgiven IS NOT NULL
             AND NOT EXISTS (SELECT FROM operation JOIN operation_item item ON item.operation = operation.id
-                             WHERE operation.job = $1 AND item.at = run.scheduled_at AND item.run = run.id)))
+                             WHERE operation.job = $1 AND item.at = run.scheduled_at AND item.run = run.id)
+            AND NOT EXISTS (SELECT FROM by_hand b WHERE b.job = $1 AND b.at = run.scheduled_at AND b.run = run.id)))
 UNION ALL
 (SELECT DISTINCT ON (h.scheduled_at) h.run, h.scheduled_at, h.due_at, h.state, h.error
    FROM unnest($3::bigint[], $4::bigint[]) AS span(low, high)
@@ -43,6 +44,7 @@ UNION ALL
   WHERE h.scheduled_at = ANY ($2::timestamptz[]) AND h.state > 3
     AND NOT EXISTS (SELECT FROM operation JOIN operation_item item ON item.operation = operation.id
                      WHERE operation.job = $1 AND item.at = h.scheduled_at AND item.run = h.run)
+    AND NOT EXISTS (SELECT FROM by_hand b WHERE b.job = $1 AND b.at = h.scheduled_at AND b.run = h.run)
   ORDER BY h.scheduled_at, h.run, h.finished_at DESC)
 
 -- :name one_time_instants
@@ -65,7 +67,9 @@ SELECT DISTINCT ON (owned.at) owned.at, owned.is_present, owned.paused, found.ru
            FROM history h WHERE h.job = $1 AND h.run = owned.run AND h.state > 3 ORDER BY h.finished_at DESC LIMIT 1)
         UNION ALL
         (SELECT h.run, h.due_at, h.state, h.attempt, h.error
-           FROM history h WHERE NOT owned.is_present AND h.job = $1 AND h.scheduled_at = owned.at AND h.state > 3
+           FROM history h
+          WHERE NOT owned.is_present AND h.job = $1 AND h.scheduled_at = owned.at AND h.state > 3
+            AND NOT EXISTS (SELECT FROM by_hand b WHERE b.job = $1 AND b.at = h.scheduled_at AND b.run = h.run)
           ORDER BY h.run DESC, h.finished_at DESC LIMIT 1)
          LIMIT 1) AS found ON true
  WHERE owned.at > $2 AND owned.at <= $3

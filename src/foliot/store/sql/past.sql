@@ -42,6 +42,8 @@ WITH letters AS (
     DELETE FROM dead_letter WHERE job = $2 AND tenant = $1
 ), late AS (
     DELETE FROM late_result WHERE job = $2 AND tenant = $1
+), asked AS (
+    DELETE FROM by_hand WHERE job = $2 AND tenant = $1
 ), owned AS (
     DELETE FROM subscription WHERE job = $2 AND tenant = $1
 ), had AS (

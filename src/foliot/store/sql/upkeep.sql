@@ -30,6 +30,9 @@ DELETE FROM firing WHERE closed_at < statement_timestamp() - interval '30 days'
 -- :name remove_past_subscriptions
 DELETE FROM past_subscription WHERE until < statement_timestamp() - interval '30 days'
 
+-- :name remove_by_hand
+DELETE FROM by_hand WHERE at < statement_timestamp() - interval '31 days'
+
 -- :name remove_late_results
 DELETE FROM late_result WHERE recorded_at < statement_timestamp() - interval '30 days'
 
