@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ from chaos.site import free_ports
 from faults.machine import CHILDREN, Machine, gone, machine, until
 from faults.story import report, story
 from foliot.store.fleet import LEASE
+from foliot.worker.lineup import MOST_ALONE
 
 QUICKLY = 10
 """Seconds until new work is done again after any death but a worker's."""
@@ -58,6 +60,31 @@ async def test_another_worker_takes_over_what_a_killed_one_held():
             assert restarted <= RESTARTED
             repeated = await told.check(killed=killed)
             assert repeated >= 500, "the thousand in flight were not executed again"
+
+
+@pytest.mark.timeout(120)
+async def test_what_two_killed_workers_held_begins_again_at_once_each_in_a_process_of_its_own():
+    seconds = 8
+    with machine() as up:
+        async with story(up) as told:
+            await told.submit(MOST_ALONE, seconds=seconds)
+
+            async def are_under_way(times: int) -> bool:
+                (row,) = await up.ask("SELECT count(*) FROM run WHERE id > 0 AND started_at IS NOT NULL")
+                return row[0] == MOST_ALONE and len(told.executions()) == times * MOST_ALONE
+
+            for times in (1, 2):
+                await until(partial(are_under_way, times), LEASE_AND_REAPER, "all of them under way")
+                killed, at = up.hurt("worker"), time.monotonic()
+                await _is_back(up, "worker", killed)
+            await until(partial(are_under_way, 3), 2 * LEASE_AND_REAPER, "all of them under way once more")
+            last = told.executions()[2 * MOST_ALONE :]
+            begun = [each.at for each in last]
+            report("kill -9 worker twice", restarted=max(begun) - at)
+            assert max(begun) - min(begun) < seconds, "some waited for others to end"
+            assert len({each.pid for each in last}) == MOST_ALONE
+            await told.finish(LEASE_AND_REAPER)
+            assert await told.completed() == set(told.acknowledged)
 
 
 async def test_a_fresh_start_goes_on_where_a_killed_supervisor_left_off():

@@ -15,7 +15,7 @@ from foliot.domain.states import Event
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker import runner as runner_module
 from foliot.worker.executor import Assignment, Executor
-from foliot.worker.lineup import ALONE_AT_ONCE, Waiting
+from foliot.worker.lineup import MOST_ALONE, Waiting, alone_at_once
 from foliot.worker.runner import LAST_WORDS, Runner
 from worker.making import PATIENCE, Gate, claimed, event, eventually, function_spec
 
@@ -153,25 +153,30 @@ async def test_a_snooze_spends_nothing_and_a_rule_speaks_of_kinds(bench: Bench):
     assert (told[never.id].event, told[never.id].error_class) == (Event.DIED, "ValueError")
 
 
-async def test_few_run_alone_at_once_and_nobody_waits_for_them():
-    bench, suspects, others = Bench(concurrency=10), Gate(), Gate()
-    for _ in range(3 * ALONE_AT_ONCE):
+@pytest.mark.parametrize(("concurrency", "few"), [(2, 1), (10, 5), (100, MOST_ALONE)])
+async def test_few_run_alone_at_once_and_nobody_waits_for_them(concurrency: int, few: int):
+    bench, suspects, others = Bench(concurrency), Gate(), Gate()
+    for _ in range(3 * few):
         bench.add(suspects.executor, claimed(deaths=2), alone=True)
-    for _ in range(20):
+    for _ in range(2 * concurrency):
         bench.add(others.executor)
-    await eventually(lambda: len(others.begun) == 10 - ALONE_AT_ONCE)
-    assert bench.runner.waiting == 3 * ALONE_AT_ONCE + 20 - 10
+    await eventually(lambda: len(others.begun) == concurrency - few)
+    assert bench.runner.waiting == 3 * few + concurrency
     others.opened.set()
-    await eventually(lambda: len(others.begun) == 20)
+    await eventually(lambda: len(others.begun) == 2 * concurrency)
     suspects.opened.set()
     await bench.idle()
-    assert suspects.most == ALONE_AT_ONCE
-    assert len(bench.ended) == 3 * ALONE_AT_ONCE + 20
+    assert suspects.most == few
+    assert len(bench.ended) == 3 * few + 2 * concurrency
+
+
+def test_whoever_has_one_handler_runs_its_suspects_too():
+    assert alone_at_once(1) == 1
 
 
 async def test_suspects_that_wait_are_handed_back_too():
     bench, gate = Bench(), Gate()
-    for _ in range(ALONE_AT_ONCE + 2):
+    for _ in range(alone_at_once(10) + 2):
         bench.add(gate.executor, claimed(deaths=2), alone=True)
     bench.runner.hand_back_waiting()
     assert [each.outcome.ending for each in bench.ended] == [Ending.RELEASED] * 2

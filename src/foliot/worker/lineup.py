@@ -11,8 +11,9 @@ from foliot.domain.spec import Spec
 from foliot.store.dispatch import Claimed
 from foliot.worker.executor import Executor
 
-ALONE_AT_ONCE: Final = 4
-"""Runs that are under way each in a process of its own because they are suspects: each is as big as the application."""
+MOST_ALONE: Final = 16
+"""Runs that are under way each in a process of its own because they are suspects: each is as big as the application.
+When there were four, four that went on for long kept the others waiting for up to 43 s after their worker's death."""
 _RANK: Final = attrgetter("run.rank")
 
 
@@ -27,6 +28,11 @@ class Waiting(msgspec.Struct, frozen=True, gc=False, eq=False):
     lane: int = 0
 
 
+def alone_at_once(concurrency: int) -> int:
+    """How many suspects run at once where so many handlers may: half of them are for everybody else."""
+    return max(1, min(MOST_ALONE, concurrency // 2))
+
+
 class Lineup:
     """Lanes have their turns in the order in which their runs came; within a lane the lowest rank is next.
 
@@ -34,7 +40,8 @@ class Lineup:
     come first, but only a few of them are under way at once: the others wait in a line apart, and nobody behind them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alone_at_once: int = MOST_ALONE) -> None:
+        self._alone_at_once = alone_at_once
         self._turns: deque[int] = deque()
         self._lanes: defaultdict[int, deque[Waiting]] = defaultdict(deque)
         self._unsorted: set[int] = set()
@@ -61,13 +68,13 @@ class Lineup:
 
     def first(self) -> Waiting | None:
         """The next one, if there is one; it goes on waiting."""
-        if self._suspects and len(self._alone) < ALONE_AT_ONCE:
+        if self._suspects and len(self._alone) < self._alone_at_once:
             return self._suspects[0]
         return self._line(self._turns[0])[0] if self._turns else None
 
     def take(self) -> Waiting | None:
         """The next one, if there is one; it waits no longer. Once it is not under way any more, it is `gone`."""
-        if self._suspects and len(self._alone) < ALONE_AT_ONCE:
+        if self._suspects and len(self._alone) < self._alone_at_once:
             suspect = self._suspects.popleft()
             self._alone.add(id(suspect.run))
             return suspect

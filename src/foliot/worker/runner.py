@@ -20,7 +20,7 @@ from foliot.kit.clock import Steady, Wall, steady, wall
 from foliot.kit.loop import any_of
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.worker.executor import Assignment, Executor
-from foliot.worker.lineup import Lineup, Waiting
+from foliot.worker.lineup import Lineup, Waiting, alone_at_once
 from foliot.worker.underway import Going, Underway
 from foliot.worker.verdict import Stop, ended, interrupted
 
@@ -59,7 +59,7 @@ class Runner:
         self._clock = clock
         self._wall = wall
         self._redaction = redaction
-        self._waiting = Lineup()
+        self._waiting = Lineup(alone_at_once(concurrency))
         # At-most-once runs, and those that were in the hands of a worker when it died (domain/suspicion.py), in a place
         # of their own: they begin as soon as the database knows that they do.
         self._marking: dict[int, Waiting] = {}
