@@ -24,7 +24,7 @@ BOOKS: Final = "CREATE TABLE public.booked (run text NOT NULL, fence bigint NOT 
 """What handlers write in the transaction of their success. No key, so that a second row shows."""
 BOOKED: Final = "SELECT run, array_agg(fence ORDER BY fence) AS fences FROM public.booked GROUP BY run ORDER BY run"
 DECIDED: Final = """
-SELECT run, finished_at, error FROM foliot.history
+SELECT run, finished_at, attempt, error FROM foliot.history
  WHERE ending = 0 AND (error LIKE 'replayed %' OR error LIKE 'discarded %') ORDER BY run, finished_at
 """
 _WORKERS: Final = """
@@ -186,7 +186,7 @@ def decisions(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         deed, _, by = row["error"].partition(" by ")
-        told = {"deed": deed, "at": row["finished_at"].timestamp(), "by": by}
+        told = {"deed": deed, "at": row["finished_at"].timestamp(), "attempts": row["attempt"], "by": by}
         found.setdefault(encode("run", row["run"]), []).append(told)
     return found
 

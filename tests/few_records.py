@@ -47,8 +47,8 @@ class History:
             Effect(seq=number, at=BEGIN + at, phase=phase, tenant="acme", run=run, payload="", **told)
         )
 
-    def attempt(self, run: str, fence: int, status: str, ended: float, worker: str = "wrk_1") -> None:
-        row = {"runId": run, "jobId": None, "attempt": 1, "fence": fence, "status": status, "workerId": worker}
+    def attempt(self, run: str, fence: int, status: str, ended: float, worker: str = "wrk_1", number: int = 1) -> None:
+        row = {"runId": run, "jobId": None, "attempt": number, "fence": fence, "status": status, "workerId": worker}
         times = {"scheduledAt": rfc3339(BEGIN), "startedAt": rfc3339(BEGIN), "finishedAt": rfc3339(BEGIN + ended)}
         self.evidence.dump.attempts["acme"].append({**row, **times})
 

@@ -9,7 +9,7 @@ from chaos.check.facts import Job, Run
 from chaos.check.faultbook import FaultBook
 from chaos.check.jobs import read_jobs
 from chaos.check.wiring import Graphs
-from chaos.oracle import instant
+from chaos.oracle import instant, seconds
 from chaos.records import Effect, Evidence, Operation, Phase
 
 
@@ -65,7 +65,15 @@ class Case:
 
     def replays(self, run: Run) -> list[float]:
         """When it was let go on after its attempts had been used up, by the product's own record; S18 looks at that."""
-        return [row["at"] for row in self.evidence.dump.decided.get(run.id, ()) if row["deed"] == "replayed"]
+        return [row["at"] for row in self._replayed(run)]
+
+    def turn_of(self, run: Run, attempt: dict[str, Any]) -> int:
+        """How often the run had been let go on when this attempt ended; of one and the same moment its number tells."""
+        ended = seconds(attempt["finishedAt"]), attempt["attempt"]
+        return sum((row["at"], row["attempts"]) < ended for row in self._replayed(run))
+
+    def _replayed(self, run: Run) -> list[dict[str, Any]]:
+        return [row for row in self.evidence.dump.decided.get(run.id, ()) if row["deed"] == "replayed"]
 
     @cached_property
     def cancels(self) -> dict[str, list[Operation]]:

@@ -62,10 +62,12 @@ def false_status(_: Case, run: Run) -> Iterator[Finding]:
                 yield _about(run, "S12", "label", "was told another scheduledAt than its row has", start.at)
 
 
-def _only_late(attempt: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
-    """Nobody knew that it had begun before its worker told, too late: the one that followed has its number."""
-    follows = (each for each in rows if each["fence"] > attempt["fence"] and each["attempt"] == attempt["attempt"])
-    return bool(attempt.get("lateResult")) and any(follows)
+def _only_late(attempt: dict[str, Any]) -> bool:
+    """Nobody knew that it had begun before its worker told, too late: it stands for itself, and is not counted.
+
+    Whoever loses a run that was known to have begun says so in an error of its own.
+    """
+    return bool(attempt.get("lateResult")) and attempt["status"] == "lost" and attempt["errorClass"] is None
 
 
 def false_attempts(case: Case, run: Run) -> Iterator[Finding]:
@@ -73,7 +75,7 @@ def false_attempts(case: Case, run: Run) -> Iterator[Finding]:
     row, rows = run.row, run.attempts
     if row is None or row["finishedAt"] is None or _was_not_read(case, run):
         return
-    counted = sum(each["status"] not in _UNCOUNTED and not _only_late(each, rows) for each in rows)
+    counted = sum(each["status"] not in _UNCOUNTED and not _only_late(each) for each in rows)
     if counted != row["attempts"]:
         yield _about(run, "S12", "count", f"counts {row['attempts']} attempts, and {counted} are on record")
     fences = {each["fence"] for each in rows}

@@ -82,13 +82,12 @@ def lines(case: Case) -> Iterator[Line]:
 
 def left_place(case: Case, run: Run) -> float | None:
     """When it left its place to the next; one that was let go on or given up later left it when it died."""
-    back = case.replays(run)
-    if not back and (run.row or {}).get("state") != "discarded":
+    if not case.replays(run) and (run.row or {}).get("state") != "discarded":
         return run.moment("finishedAt")
     # What came too late is dated when it came: the run had gone on without it.
     rows = [each for each in run.attempts if not each.get("lateResult")] or run.attempts
-    ends = [seconds(each["finishedAt"]) for each in rows if each["startedAt"] and each["finishedAt"]]
-    return max((end for end in ends if not back or end <= back[0]), default=None)
+    own = [each for each in rows if each["startedAt"] and each["finishedAt"] and not case.turn_of(run, each)]
+    return max((seconds(each["finishedAt"]) for each in own), default=None)
 
 
 def _limited(case: Case, run: Run) -> tuple[str, int] | None:

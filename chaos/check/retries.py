@@ -1,13 +1,11 @@
 """How often a run may be tried, by what its owner wrote; and S2: it was given up before all that was used."""
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
 from chaos.check.case import Case
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
-from chaos.oracle import seconds
 
 FAILED: Final = frozenset({"failed", "timed_out"})
 _DEFAULT: Final = 3
@@ -54,11 +52,10 @@ def _least_retries(body: dict[str, Any]) -> int:
 
 def _ended_turns(case: Case, run: Run) -> list[list[dict[str, Any]]]:
     """The attempts up to each time it was used up; every replay gives all retries anew, and the last may end well."""
-    replays = sorted(case.replays(run))
-    turns: list[list[dict[str, Any]]] = [[] for _ in range(len(replays) + 1)]
+    turns: list[list[dict[str, Any]]] = [[] for _ in range(len(case.replays(run)) + 1)]
     for each in run.attempts:
         if each["finishedAt"] is not None:
-            turns[bisect_left(replays, seconds(each["finishedAt"]))].append(each)
+            turns[case.turn_of(run, each)].append(each)
     ended = turns if run.status == "failed" else turns[:-1]
     return [turn for turn in ended if turn]  # S18 asks about those who were let go on, and did not
 

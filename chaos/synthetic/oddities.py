@@ -19,7 +19,7 @@ def letters(world: World) -> None:
                 at += 4.0
                 replay(world, tenant, run, row, at, fails, by_filter=number == 1)
             if fails == 9 and replays < 2:
-                _discard(world, tenant, run, row, at + 5.0, by_filter=replays == 1)
+                _discard(world, tenant, row, at + 5.0, by_filter=replays == 1)
     refused = {"body": {"runIds": [world.number("run")]}, "status": 404}
     world.operation("replayLetters", TENANTS[0], BEGIN + 420, Outcome.FAIL, **refused)
 
@@ -37,7 +37,7 @@ def replay(
     world: World, tenant: str, run: dict[str, Any], row: dict[str, Any], at: float, fails: int, *, by_filter: bool
 ) -> None:
     """The same run goes on, and its attempts count on."""
-    _decide(world, tenant, run, "replayed", BEGIN + at, by_filter=by_filter)
+    _decide(world, tenant, row, "replayed", BEGIN + at, by_filter=by_filter)
     world.runs[tenant].remove(row)
     spent = row["attempts"]
     begun = BEGIN + at + world.between(0.1, 0.3)
@@ -54,25 +54,24 @@ def replay(
     world.runs[tenant].append(row)
 
 
-def _discard(
-    world: World, tenant: str, run: dict[str, Any], row: dict[str, Any], at: float, *, by_filter: bool
-) -> None:
-    _decide(world, tenant, run, "discarded", BEGIN + at, by_filter=by_filter)
+def _discard(world: World, tenant: str, row: dict[str, Any], at: float, *, by_filter: bool) -> None:
+    _decide(world, tenant, row, "discarded", BEGIN + at, by_filter=by_filter)
     row["state"] = "discarded"
 
 
-def _decide(world: World, tenant: str, run: dict[str, Any], deed: str, at: float, *, by_filter: bool) -> None:
+def _decide(world: World, tenant: str, row: dict[str, Any], deed: str, at: float, *, by_filter: bool) -> None:
     kind, by = "replayLetters" if deed == "replayed" else "discardLetters", "hand"
     if by_filter:
         by = world.number("op")
         answer: dict[str, Any] = {"runIds": [], "refused": [], "operation": {"operationId": by}}
         world.operation(kind, tenant, at - 0.5, Outcome.OK, body={"filter": {}}, answer=answer, key=world.number("key"))
     elif deed == "replayed" and world.dice.random() < 0.5:
-        world.operation("retryRun", tenant, at - 0.03, Outcome.OK, run=run["id"], answer={"runId": run["id"]})
+        world.operation("retryRun", tenant, at - 0.03, Outcome.OK, run=row["runId"], answer={"runId": row["runId"]})
     else:
-        body = {"runIds": [run["id"]]}
+        body = {"runIds": [row["runId"]]}
         world.operation(kind, tenant, at - 0.03, Outcome.OK, body=body, answer={**body}, key=world.number("key"))
-    world.decided.setdefault(run["id"], []).append({"deed": deed, "at": at, "by": by})
+    told = {"deed": deed, "at": at, "attempts": row["attempts"], "by": by}
+    world.decided.setdefault(row["runId"], []).append(told)
 
 
 def snoozes(world: World) -> None:

@@ -59,11 +59,11 @@ def _(it: Surgery) -> None:
 @plant("S18 let go on, and never began")
 def _(it: Surgery) -> None:
     run = _decided(it, "discarded", by="hand")
-    at = it.dump.decided[run["runId"]][0]["at"]
+    (told,) = it.dump.decided[run["runId"]]
     for each in it.evidence.operations:
         if run["runId"] in _named(each):
             each.kind = "replayLetters"
-    it.dump.decided[run["runId"]] = [{"deed": "replayed", "at": at, "by": "hand"}]
+    it.dump.decided[run["runId"]] = [{**told, "deed": "replayed"}]
     run["state"] = "dead"
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from chaos.check import Case
 from chaos.check.concurrency import limits_broken
+from chaos.check.lines import left_place
 from chaos.records import Dump, Effect, Evidence, Operation, Outcome, Phase
 from chaos.synthetic.world import BEGIN, rfc3339
+from few_records import History
 
 STILL = 17.0
 """Seconds for which the first one's worker stood still, just after the handler had begun."""
@@ -120,3 +122,13 @@ def test_who_came_first_must_not_be_overtaken():
 def test_whose_time_had_not_come_by_the_call_that_was_answered_may_be():
     """By the first one it had: but nobody knows that it was carried out."""
     assert order(delay=2.0) == []
+
+
+def test_who_is_let_go_on_and_ends_in_the_same_moment_has_left_its_place_when_it_died():
+    history = History()
+    history.run("run_1", 1, (1.5, "w1", 1), (3.9, "w1", 5))
+    history.attempt("run_1", 1, "failed", 2)
+    history.attempt("run_1", 5, "completed", 4, number=2)
+    history.evidence.dump.decided = {"run_1": [{"deed": "replayed", "at": BEGIN + 4, "attempts": 1, "by": "hand"}]}
+    case = Case(history.evidence)
+    assert left_place(case, case.runs["run_1"]) == BEGIN + 2

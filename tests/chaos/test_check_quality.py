@@ -73,7 +73,7 @@ def test_a_kill_does_not_count_for_what_was_over_before_it_or_was_called_back(hi
     history.run("run_1", 5, (6, "w1", 1), (40, "w2", 5))
     history.attempt("run_1", 1, "snoozed", 7)
     history.run("run_2", 5, (9, "w1", 1), (60, "w2", 6))
-    history.evidence.dump.decided = {"run_2": [{"deed": "replayed", "at": BEGIN + 59, "by": "hand"}]}
+    history.evidence.dump.decided = {"run_2": [{"deed": "replayed", "at": BEGIN + 59, "attempts": 1, "by": "hand"}]}
     assert history.recovery(WORKERS) == {"cases": 0, "bound": 20.0}
 
 

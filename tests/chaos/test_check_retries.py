@@ -16,7 +16,7 @@ def rules(
     attempts: str,
     *,
     status: str = "failed",
-    replayed: tuple[float, ...] = (),
+    replayed: tuple[float, int] | None = None,
     kind: str = "OnPurpose",
     job: list[dict[str, Any]] | None = None,
     **body: Any,
@@ -40,7 +40,9 @@ def rules(
     times = {"scheduledAt": at, "dueAt": at, "createdAt": at, "finishedAt": rfc3339(BEGIN + len(rows))}
     run = {"runId": "run_1", "jobId": "job_1" if job else None, "status": status, "attempts": len(rows), **times}
     dump = Dump(taken=BEGIN + 900, jobs={}, runs={"acme": [run]}, attempts={"acme": rows})
-    dump.decided = {"run_1": [{"deed": "replayed", "at": BEGIN + each, "by": "hand"} for each in replayed]}
+    if replayed is not None:
+        at_, spent = replayed
+        dump.decided = {"run_1": [{"deed": "replayed", "at": BEGIN + at_, "attempts": spent, "by": "hand"}]}
     common: dict[str, Any] = {"client": 1, "tenant": "acme", "outcome": Outcome.OK}
     calls = [("createRun", None, {"handler": "quick", "payload": 1, **body}, {"runId": "run_1"})]
     if job:
@@ -102,10 +104,16 @@ def test_who_was_there_when_three_workers_died_is_quarantined():
 
 
 def test_every_replay_gives_all_retries_anew():
-    assert rules("failed failed failed failed", maxRetries=1, replayed=(2.5,)) == []
-    assert rules("failed failed failed", maxRetries=1, replayed=(2.5,)) == [EARLY]
-    assert rules("failed completed", status="completed", maxRetries=1, replayed=(1.5,)) == [EARLY]
-    assert rules("failed failed completed", status="completed", maxRetries=1, replayed=(2.5,)) == []
+    assert rules("failed failed failed failed", maxRetries=1, replayed=(2.5, 2)) == []
+    assert rules("failed failed failed", maxRetries=1, replayed=(2.5, 2)) == [EARLY]
+    assert rules("failed completed", status="completed", maxRetries=1, replayed=(1.5, 1)) == [EARLY]
+    assert rules("failed failed completed", status="completed", maxRetries=1, replayed=(2.5, 2)) == []
+
+
+def test_what_ends_in_the_moment_of_a_replay_belongs_to_the_turn_that_its_number_says():
+    assert rules("failed failed failed failed", maxRetries=1, replayed=(3.0, 2)) == []
+    assert rules("failed failed failed failed", maxRetries=1, replayed=(2.0, 2)) == []
+    assert rules("failed failed failed failed", maxRetries=1, replayed=(2.0, 1)) == [EARLY]
 
 
 def test_a_job_may_have_allowed_fewer_when_the_run_was_made():

@@ -107,11 +107,11 @@ async def test_what_became_of_dead_letters_is_read_as_the_product_wrote_it(world
     async with operator(world) as duty:
         await settle_down(duty)
     found = decisions(await world.sql(DECIDED))
-    told = {name: [(row["deed"], row["by"]) for row in rows] for name, rows in found.items()}
+    told = {name: [(row["deed"], row["attempts"], row["by"]) for row in rows] for name, rows in found.items()}
     assert told == {
-        encode("run", one): [("replayed", "hand")],
-        encode("run", two): [("discarded", "hand")],
-        encode("run", three): [("discarded", encode("op", operation))],
+        encode("run", one): [("replayed", 1, "hand")],
+        encode("run", two): [("discarded", 1, "hand")],
+        encode("run", three): [("discarded", 1, encode("op", operation))],
     }
 
 
