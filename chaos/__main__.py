@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ import uvloop
 from chaos import report
 from chaos.check.recovery import too_slow
 from chaos.crashes import fell_over
+from chaos.ending import cancel_once
 from chaos.nemesis import Strike
 from chaos.published import commit, folder_for
 from chaos.records import load
@@ -85,10 +85,7 @@ def read() -> argparse.Namespace:
 
 async def undisturbed(options: Options, tell: Callable[[str], None] = say) -> Done:
     """Run to the end; told to stop, take everything down first that was put up."""
-    task = asyncio.current_task()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if task is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    cancel_once()
     return await run(options, tell)
 
 
@@ -115,10 +112,10 @@ def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
     began = time.monotonic()
     evidence = load(folder)
     verdict = check(evidence)
-    found = report.make(evidence, done, verdict, again(given, seconds, seed), time.monotonic() - began)
+    found, picture = report.make(evidence, done, verdict, again(given, seconds, seed), time.monotonic() - began)
     is_proof = seconds >= ENOUGH
     place = given.report or (folder_for("chaos") if is_proof and options.only is None else folder / REPORT)
-    report.write(place, found, evidence, verdict)
+    report.write(place, found, picture, verdict)
     missing = complaints(verdict, done)
     for each in (*verdict.stories(commit()), *missing):
         say(each)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from chaos.__main__ import say
+from chaos.ending import cancel_once
 from chaos.kept import Kept
 from chaos.mutations import MUTANTS, Mutant, build
 from chaos.published import folder_for, machine
@@ -168,10 +168,7 @@ def publish(folder: Path, trials: list[Trial], untried: Sequence[str] = ()) -> N
 
 async def try_all(chosen: list[Mutant], given: argparse.Namespace, done: dict[str, Trial]) -> None:
     """Add to `done` as they come. With `kept`, whoever was caught by the same code before is not tried again."""
-    task = asyncio.current_task()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if task is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    cancel_once()
     campaign = Campaign(given.processes, given.limit)
     with Kept(FOLDER, Trial) as kept:
         before = kept.before if given.kept else []

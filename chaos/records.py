@@ -4,15 +4,20 @@ Four independent records, each a file of JSON lines (the dump: one JSON object).
 by the clock of the machine that runs the harness, which no fault touches.
 """
 
+import functools
+import gc
 import hashlib
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 
 Record = TypeVar("Record", bound=msgspec.Struct)
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 SIDE: Final = "side"
 """The queue that is paused now and then."""
 LIMITS: Final = {"strict": 1, "pair": 2, "trio": 3}
@@ -182,7 +187,8 @@ class Dump(msgspec.Struct, kw_only=True):
     backfilled: dict[str, dict[str, list[str]]] = {}
     """By job and back-fill: the runs that it made, in this order."""
     decided: dict[str, list[dict[str, Any]]] = {}
-    """By run: what the product has on record of its replays and of its discard, {"deed", "at", "by"}, in order."""
+    """By run: what the product has on record of its replays and of its discard, {"deed", "at", "attempts", "by"}, in
+    order; `attempts` that it had used up by then."""
     booked: dict[str, list[int]] = {}
     """By run: the fences that wrote an effect in the transaction of their success."""
     uncalled: int = 0
@@ -228,6 +234,22 @@ def digest(payload: Any) -> str:
     return hashlib.blake2b(msgspec.json.encode(payload, order="sorted"), digest_size=8).hexdigest()
 
 
+def uncollected(deed: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Without the collector: of millions of records not one is in a cycle, and to look takes longer than to check."""
+
+    @functools.wraps(deed)
+    def done(*given: Given.args, **named: Given.kwargs) -> Answer:
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return deed(*given, **named)
+        finally:
+            if collecting:
+                gc.enable()
+
+    return done
+
+
 def read_lines(path: Path, kind: type[Record], about: str = "") -> list[Record]:
     """All whole lines that name what they are to be about; a last line cut short by a crash is left out."""
     decoder, named = msgspec.json.Decoder(kind), about.encode()
@@ -235,6 +257,7 @@ def read_lines(path: Path, kind: type[Record], about: str = "") -> list[Record]:
     return [decoder.decode(line) for line in content[: content.rfind(b"\n") + 1].splitlines() if named in line]
 
 
+@uncollected
 def load(folder: Path) -> Evidence:
     head = msgspec.json.decode((folder / "run.json").read_bytes())
     return Evidence(

@@ -2,25 +2,32 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from chaos import figures, published
+from chaos import course, figures, published
 from chaos.check import Case
 from chaos.check.waits import first_starts
-from chaos.records import Evidence
+from chaos.records import Evidence, uncollected
 from chaos.run import Done
 from chaos.svg import lateness_over_time
 from chaos.verdict import Verdict
 
+ROWS: Final = 100
+"""Of faults and of quiet times on the page: a run of hours has more than anybody reads."""
 TRIED = ("commit", "cores", "processor", "system", "Python", "PostgreSQL")
 
 
-def make(evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_in: float) -> dict[str, Any]:
-    """Everything that the report says; `command` repeats the run; so many seconds it took to read and judge it."""
+@uncollected
+def make(
+    evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_in: float
+) -> tuple[dict[str, Any], str]:
+    """Everything that the report says, and its picture; `command` repeats the run, which took so long to judge."""
+    case = Case(evidence)
+    waits = first_starts(case)
     outcomes = Counter(operation.outcome for operation in evidence.operations)
-    return {
+    found = {
         **published.machine(),
         "command": command,
         "seed": evidence.seed,
@@ -31,10 +38,12 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_
         "effects": len(evidence.effects),
         "judgedIn": round(judged_in, 1),
         "faults": dict(sorted(Counter(fault.kind for fault in evidence.faults).items())),
+        "faultsInOrder": course.faults(case),
         "writesWithoutRoom": evidence.no_room,
         "notPossibleHere": dict(done.lacking),
         "neverHappened": done.unused,
         "lateness": verdict.measures["L1"],
+        "quietTimes": course.quiet_times(case, waits),
         "recovery": verdict.measures["L2"]["promised"] | verdict.measures["L2"]["unpromised"],
         "missedTargets": verdict.missed,
         "unjudged": f"{verdict.unjudged} of {verdict.jobs} jobs",
@@ -46,16 +55,17 @@ def make(evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_
         "cameToRest": evidence.dump.quiet,
         "verdict": msgspec.to_builtins(verdict),
     }
+    picture = lateness_over_time(
+        [(each.at - case.began, each.late) for each in waits],
+        [(began - case.began, ended - case.began) for began, ended in figures.windows(evidence.faults)],
+        title=f"Lateness of {done.acknowledged:,} acknowledged runs, seed {evidence.seed}",
+    )
+    return found, picture
 
 
-def write(folder: Path, found: dict[str, Any], evidence: Evidence, verdict: Verdict) -> None:
+def write(folder: Path, found: dict[str, Any], picture: str, verdict: Verdict) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    picture = lateness_over_time(
-        [(at, late) for at, late, _ in first_starts(Case(evidence))],
-        figures.windows(evidence.faults),
-        title=f"Lateness of {found['acknowledged']:,} acknowledged runs, seed {evidence.seed}",
-    )
     (folder / "lateness.svg").write_text(picture)
     judged = verdict.to_markdown(found["commit"]).replace("# Verdict", "## Verdict", 1)
     (folder / "report.md").write_text(page(found) + "\n" + judged)
@@ -85,6 +95,7 @@ def page(found: dict[str, Any]) -> str:
         *_table("Faults", ("kind", "times"), found["faults"]),
         f"Writes of the database that failed on the full disk: {found['writesWithoutRoom']:,}.",
         "",
+        *_in_order(found["faultsInOrder"]),
         "## Lateness in seconds",
         "",
         "Quiet: no fault is on, and none has ended within a lease and ten seconds.",
@@ -93,6 +104,7 @@ def page(found: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
         *(_percentiles(when, values) for when, values in found["lateness"].items()),
         "",
+        *_quiet_times(found["quietTimes"]),
         "## Recovery",
         "",
         "| from … to … | cases | worst | promised | kept |",
@@ -107,6 +119,34 @@ def page(found: dict[str, Any]) -> str:
         *_table("Left out", ("kind", "why"), found["notPossibleHere"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _in_order(faults: list[dict[str, Any]]) -> list[str]:
+    rows = [f"| {each['at']:.1f} | {each['kind']} | {each['target']} | {each['lasted']:.1f} s |" for each in faults]
+    return [
+        f"In order, by seconds since the first call of a client{_how_many(rows)}:",
+        "",
+        "| second | kind | of | lasted |",
+        "|---|---|---|---|",
+        *rows[:ROWS],
+        "",
+    ]
+
+
+def _quiet_times(times: list[dict[str, Any]]) -> list[str]:
+    rows = [_percentiles(f"{each['from']:.0f} | {each['to']:.0f} | {each['after'] or '-'}", each) for each in times]
+    return [
+        f"Each quiet time by itself, by the same clock as the faults{_how_many(rows)}:",
+        "",
+        "| from | to | the last fault before | runs | p50 | p95 | p99 | p99.9 | max |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *rows[:ROWS],
+        "",
+    ]
+
+
+def _how_many(rows: list[str]) -> str:
+    return f" (the first {ROWS} of {len(rows):,}; report.json has them all)" if len(rows) > ROWS else ""
 
 
 def _percentiles(when: str, values: dict[str, float]) -> str:

@@ -44,7 +44,9 @@ async def _is_busy(api: Api, tenant: str) -> bool:
     return False
 
 
-async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicious: set[str]) -> Dump:
+async def dump(
+    api: Api, topology: Topology, seed: int, say: Callable[[str], None], *, quiet: bool, suspicious: set[str]
+) -> Dump:
     """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
     found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await topology.watch.missed(), quiet=quiet)
     found.backfilled = await topology.watch.backfilled()
@@ -60,6 +62,7 @@ async def dump(api: Api, topology: Topology, seed: int, *, quiet: bool, suspicio
         found.runs[tenant] = runs = await _pages(api, tenant, "/v1/runs")
         found.attempts[tenant] = await _attempts(api, tenant, found.jobs[tenant], runs, suspicious, seed)
         found.occurrences |= await _occurrences(api, tenant, found.jobs[tenant])
+        say(f"  {tenant}: {len(found.jobs[tenant]):,} jobs, {len(runs):,} runs")
     return found
 
 

@@ -181,7 +181,7 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     quiet = await rest.quiesce(api, topology.watch.behind, options.patience, say)
     say("at rest; reading everything back" if quiet else "reading everything back all the same")
     suspicious = _started_twice(topology.folder / "ledger.jsonl")
-    rest.write(await rest.dump(api, topology, options.seed, quiet=quiet, suspicious=suspicious), topology)
+    rest.write(await rest.dump(api, topology, options.seed, say, quiet=quiet, suspicious=suspicious), topology)
     return Done(api.acknowledged, dict(topology.lacking), nemesis.unused())
 
 

@@ -17,21 +17,19 @@ _STYLE: Final = (
 def lateness_over_time(
     points: Sequence[tuple[float, float]], faults: Sequence[tuple[float, float]], *, title: str
 ) -> str:
-    """`points` are (second, how late), `faults` (from, to), all by the same clock."""
-    begin = min([at for at, _ in points] + [began for began, _ in faults], default=0.0)
-    end = max([at for at, _ in points] + [ended for _, ended in faults], default=1.0)
-    span = max(end - begin, 1.0)
+    """`points` are (second, how late), `faults` (from, to), all in seconds since the beginning."""
+    span = max([1.0, *(at for at, _ in points), *(ended for _, ended in faults)])
 
     def across(at: float) -> float:
-        return LEFT + (WIDTH - LEFT - 10) * (at - begin) / span
+        return LEFT + (WIDTH - LEFT - 10) * at / span
 
     step = max(1.0, span / 600)
     slots: dict[int, list[float]] = {}
     for at, late in points:
-        slots.setdefault(int((at - begin) / step), []).append(late)
+        slots.setdefault(int(at / step), []).append(late)
     ordered = sorted(slots)
-    typical = [(across(begin + slot * step), _up(sorted(slots[slot])[len(slots[slot]) // 2])) for slot in ordered]
-    worst = [(across(begin + slot * step), _up(max(slots[slot]))) for slot in ordered]
+    typical = [(across(slot * step), _up(sorted(slots[slot])[len(slots[slot]) // 2])) for slot in ordered]
+    worst = [(across(slot * step), _up(max(slots[slot]))) for slot in ordered]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",
@@ -43,7 +41,7 @@ def lateness_over_time(
         ),
         *_grid(),
         *(
-            f'<text x="{across(begin + span * part / 6):.0f}" y="{HEIGHT - 10}">{span * part / 6:.0f} s</text>'
+            f'<text x="{across(span * part / 6):.0f}" y="{HEIGHT - 10}">{span * part / 6:.0f} s</text>'
             for part in range(6)
         ),
         _line("worst", worst),

@@ -1,6 +1,5 @@
 """The checker's word: counts, findings with their stories, measures, and how often each rare path was taken."""
 
-import gc
 from collections import Counter
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from chaos.check.quality import measures
 from chaos.check.rare import rare_paths
 from chaos.check.targets import missed_targets
 from chaos.check.titles import TITLES
-from chaos.records import Evidence
+from chaos.records import Evidence, uncollected
 from chaos.slice import story
 
 STORIES: Final = 20
@@ -90,18 +89,9 @@ class Verdict(msgspec.Struct, kw_only=True):
         return "not in play" if name in self.idle else str(self.counts[name])
 
 
+@uncollected
 def check(evidence: Evidence) -> Verdict:
     """Judge the evidence. Takes memory for about three times the ledger, and no other resource."""
-    collecting = gc.isenabled()
-    gc.disable()  # millions of records and not one cycle: collecting them would take longer than checking them
-    try:
-        return _check(evidence)
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _check(evidence: Evidence) -> Verdict:
     case = Case(evidence)
     measured = measures(case)
     findings = [*safety_findings(case), *missed_targets(measured)]

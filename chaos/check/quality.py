@@ -12,7 +12,7 @@ from chaos.check.fairness import fair_shares
 from chaos.check.poison import poisonous
 from chaos.check.recovery import promised, restarts, unpromised
 from chaos.check.submissions import TERMINAL
-from chaos.check.waits import Wait, first_starts
+from chaos.check.waits import Wait, first_starts, in_quiet
 from chaos.figures import percentiles
 from chaos.oracle import seconds
 from chaos.records import Fault, Operation, Outcome
@@ -45,8 +45,8 @@ def lateness(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
     """L1: from the time a run was for to its first start, in quiet times and around faults."""
     quiet: list[float] = []
     around: list[float] = []
-    for at, late, _ in waits:
-        (quiet if case.faults.quiet(at - late) and case.faults.quiet(at) else around).append(late)
+    for wait in waits:
+        (quiet if in_quiet(case, wait) else around).append(wait.late)
     return {QUIET: percentiles(quiet), AROUND: percentiles(around)}
 
 

@@ -28,6 +28,11 @@ def first_starts(case: Case) -> list[Wait]:
     )
 
 
+def in_quiet(case: Case, wait: Wait) -> bool:
+    """Whether neither its time nor its start fell under a fault or the aftermath of one."""
+    return case.faults.quiet(wait.at - wait.late) and case.faults.quiet(wait.at)
+
+
 def due_of(case: Case, run: Run) -> float | None:
     """When a run that has begun should have; None if its owner held it back, or nobody knows any more.
 

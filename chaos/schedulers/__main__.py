@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import uvloop
 
+from chaos.ending import cancel_once
 from chaos.published import folder_for
 from chaos.schedulers import report
 from chaos.schedulers.field import JUMP, NODES, field
@@ -40,10 +40,7 @@ def read() -> argparse.Namespace:
 
 async def prove(folder: Path, seconds: float, jobs: int, seed: int) -> tuple[Verdict, dict[str, Any]]:
     """Run it; the verdict, and what was done."""
-    task = asyncio.current_task()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if task is not None:
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    cancel_once()
     began = time.monotonic()
     async with field(folder) as ready:
         await ready.plant(jobs)

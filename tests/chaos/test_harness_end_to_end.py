@@ -102,7 +102,7 @@ def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     assert verdict.rare["lease take-overs"]
     assert not [path for path in ALWAYS if not verdict.rare[path]]
     assert all(count for path, count in verdict.rare.items() if path.startswith("commands"))
-    report.write(tmp_path / "report", report.make(evidence, done, verdict, "make test", 1.0), evidence, verdict)
+    report.write(tmp_path / "report", *report.make(evidence, done, verdict, "make test", 1.0), verdict)
     assert (tmp_path / "report" / "report.md").read_text().startswith("# Chaos run, seed 3")
     shutil.rmtree(evidence_folder, ignore_errors=True)
 
