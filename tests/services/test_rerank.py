@@ -17,6 +17,8 @@ from foliot.store.submission import NewRun, enqueue
 from ranking import claim_and_publish, per_tenant, rank_anew, reranker, waiting, weigh
 from world import NOOP, PATIENCE, World
 
+HOUR = timedelta(hours=1)
+
 
 @pytest.mark.parametrize(("before", "after", "share"), [(1, 3, 150), (4, 1, 100)], ids=["rises", "falls"])
 async def test_a_weight_that_changes_takes_hold_of_what_waits(world: World, before: int, after: int, share: int):
@@ -222,8 +224,8 @@ async def test_the_last_page_gives_arrivals_a_moment_and_leaves_a_straggler_wher
 
 async def test_what_is_made_up_for_moves_with_the_bulk_flow_it_was_ranked_in(world: World):
     """Runs of late instants stay behind those of their job's own priority, whatever the weight."""
-    await world.job_id(every="PT1H")
-    await world.make_overdue(timedelta(minutes=90))
+    await world.job_id(every="PT1H", scheduleAt=world.half_way(HOUR))
+    await world.make_overdue(2 * HOUR)
     await world.fire()
     (late,) = await waiting(world)
     flows = await world.sql("SELECT priority FROM flow")
