@@ -17,7 +17,7 @@ up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(TOOLS) wrk  ## every proof in its short form (under 15 minutes on 2 cores)
 	@$(BIN)/python -m compileall -q -j 2 src chaos  # hundreds of processes start here: none is to compile for itself
-	$(BIN)/pytest -n 3 --dist worksteal --durations 12 --durations-min 8 $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal --durations 12 --durations-min 8 $(ARGS)
 
 check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed that must not be
 	$(BIN)/ruff format --check .

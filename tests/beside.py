@@ -1,6 +1,6 @@
-"""One test process more than there are processors, for tests that mostly wait: what they leave idle, others use.
+"""A test process apart for tests that mostly wait: what they leave idle, others use.
 
-With one process for each processor, whoever waits for a lease to end has a processor to itself meanwhile.
+In the midst of the others, whoever waits for a lease to end would keep one of their processes waiting with it.
 """
 
 from typing import Final
@@ -15,11 +15,11 @@ WAITING: Final = (
     "tests/faults/",
     "tests/kit/test_postgres",
 )
-"""Tests that wait for longer than they work. All of them in a row must not take longer than the others side by side."""
+"""Tests that wait for longer than they work."""
 
 
 class Beside(WorkStealingScheduling):
-    """The last process gets the tests that wait, and no others; the rest is shared out as usual."""
+    """The last process begins with the tests that wait; the rest is shared out as usual, and whoever is done helps."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
@@ -38,7 +38,6 @@ class Beside(WorkStealingScheduling):
         last = max(self.nodes, key=lambda node: node.gateway.id)
         self.node2pending[last] = sorted(waiting)
         last.send_runtest_some(self.node2pending[last])
-        last.shutdown()  # once it has run these
 
 
 def scheduler(config: pytest.Config, log: Producer) -> Beside | None:

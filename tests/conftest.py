@@ -1,6 +1,8 @@
 """A real PostgreSQL per test process, a fresh database per test, and factories for what tests need in it."""
 
 import asyncio
+import io
+import logging
 import os
 import shutil
 import tempfile
@@ -11,12 +13,14 @@ from typing import Any
 
 import asyncpg
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from beside import scheduler
 from copies import Copies, let_in_quickly
 from foliot.domain.access import AT_THE_DATABASE
 from foliot.kit.postgres import PostgresServer, find_binaries
+from foliot.kit.telemetry import start_logging
 from foliot.store.database import Database
 from foliot.store.migrate import migrate
 from world import World
@@ -53,6 +57,25 @@ _SMALL = {"shared_buffers": "128MB", "max_connections": "100", "max_wal_size": "
 _ROOMY = 4 << 30
 _HOUR = timedelta(hours=1)
 _SOON = timedelta(seconds=3)
+
+
+@pytest.fixture(autouse=True)
+def _logging_stays_as_it_was() -> Iterator[None]:
+    """Whatever a test does to it: those that come after it in its process rely on theirs."""
+    configured, root = structlog.get_config(), logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    structlog.configure(**configured)
+    root.handlers, root.level = handlers, level
+
+
+@pytest.fixture
+def written() -> io.StringIO:
+    """What a worker writes to its log."""
+    stream = io.StringIO()
+    start_logging(process="worker", stream=stream)
+    structlog.configure(cache_logger_on_first_use=False)  # or the loggers of modules would write there for ever
+    return stream
 
 
 @pytest.fixture(scope="session")

@@ -2,24 +2,10 @@
 
 import io
 import logging
-from collections.abc import Iterator
 
-import pytest
 import structlog
 
-from foliot.kit.telemetry import start_logging
-
 HOSTILE = "no\x1b]0;owned\x07\x9b2J\r\n20:15:01 api  all is well"
-
-
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
-    stream, root = io.StringIO(), logging.getLogger()
-    handlers, level = [*root.handlers], root.level
-    start_logging(process="worker", stream=stream)
-    yield stream
-    structlog.reset_defaults()
-    root.handlers, root.level = handlers, level
 
 
 def test_what_a_handler_or_its_target_says_neither_steers_a_terminal_nor_passes_for_a_line(written: io.StringIO):

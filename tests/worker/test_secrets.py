@@ -19,7 +19,6 @@ from foliot.domain.secret import SecretRef
 from foliot.domain.spec import FunctionHandler, HttpHandler, Spec
 from foliot.kit.hush import HUSH
 from foliot.kit.sealing import CannotOpen
-from foliot.kit.telemetry import start_logging
 from foliot.sdk import Context
 from foliot.store.submission import NewRun
 from foliot.store.vault import Vault
@@ -48,18 +47,6 @@ def crew(entrusted: World) -> Crew:
     return Crew(entrusted.database.dsn, vault=partial(Vault, master=MASTER))
 
 
-@pytest.fixture
-def log() -> Any:
-    """What the process writes to its log."""
-    import structlog
-
-    written = io.StringIO()
-    structlog.reset_defaults()
-    start_logging(process="worker", stream=written)
-    yield written
-    structlog.reset_defaults()
-
-
 async def submit(world: World, payload: Any, spec: Spec = FUNCTION, target: Any = None) -> int:
     ref = await world.specs.intern(world.tenant, spec)
     encoded = None if target is None else msgspec.json.encode(target)
@@ -71,7 +58,9 @@ async def ended(world: World, run: int) -> Any:
     return await world.insights.run(world.tenant, run)
 
 
-async def test_a_handler_gets_the_secret_and_what_it_says_of_it_is_hidden(entrusted: World, crew: Crew, log: Any):
+async def test_a_handler_gets_the_secret_and_what_it_says_of_it_is_hidden(
+    entrusted: World, crew: Crew, written: io.StringIO
+):
     seen: list[Any] = []
 
     async def use(ctx: Context, payload: Any) -> Any:
@@ -95,9 +84,9 @@ async def test_a_handler_gets_the_secret_and_what_it_says_of_it_is_hidden(entrus
     assert "401 for [secret] and [secret]" in bad.error_message
     assert b"$secret" in bytes(bad.payload)
     assert good.progress.message == "sent [secret]"
-    assert "key=[secret]" in log.getvalue()
+    assert "key=[secret]" in written.getvalue()
     for form in (VALUE, quote(VALUE, safe=""), base64.b64encode(VALUE.encode()).decode()):
-        assert form not in log.getvalue()
+        assert form not in written.getvalue()
         assert form not in str((good, bad))
     assert await in_plain(entrusted, VALUE) == set()
 
@@ -209,8 +198,8 @@ def test_what_a_child_process_is_given_arrives_whole_and_shows_nothing():
     assert VALUE not in repr(sent)
 
 
-def test_the_standard_librarys_log_is_hushed_too(log: Any):
+def test_the_standard_librarys_log_is_hushed_too(written: io.StringIO):
     hide = Redaction([VALUE]).hide
     with HUSH.using(hide):
         logging.getLogger("library").warning("refused %s", VALUE)
-    assert "refused [secret]" in log.getvalue()
+    assert "refused [secret]" in written.getvalue()
