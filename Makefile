@@ -6,7 +6,7 @@ SECONDS ?= 600
 TOOLS := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fuzz oracles keys bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
+.PHONY: help up test check fuzz oracles hours keys bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ fuzz: $(TOOLS)  ## 20,000 calls that schemathesis makes from the OpenAPI documen
 
 oracles: $(TOOLS)  ## 100,000 questions about cron, in 39 zones and 20 years: two readings that share nothing with ours agree with it
 	FOLIOT_TEST_ORACLES=full $(BIN)/pytest -n 2 tests/domain/test_oracles.py
+
+hours: $(TOOLS)  ## tests of what fires as if each began when an hour does: a quarter of an hour (ARGS=tests/services/test_fire.py)
+	PYTHONPATH=.:tests $(BIN)/python tests/hours.py $(or $(ARGS),tests/services tests/store tests/api tests/sdk tests/cli)
 
 keys: KEYS ?= 100000
 keys: $(TOOLS)  ## 100,000 keys with a limit of 1, three runs each: never two at once, always in order, nobody left behind (KEYS=1000)

@@ -23,6 +23,7 @@ from foliot.kit.postgres import PostgresServer, find_binaries
 from foliot.kit.telemetry import start_logging
 from foliot.store.database import Database
 from foliot.store.migrate import migrate
+from hours import shifted
 from world import World
 
 # Machines are shared and noisy: how long an example takes is not what these tests are about.
@@ -85,7 +86,7 @@ def server() -> Iterator[PostgresServer]:
     # FOLIOT_POSTGRES_BIN runs the same tests on another version of the server.
     chosen = os.environ.get("FOLIOT_POSTGRES_BIN")
     binaries = find_binaries(Path(chosen)) if chosen else None
-    with PostgresServer(home, settings=_SMALL, binaries=binaries) as running:
+    with PostgresServer(home, settings=_SMALL, binaries=binaries, variables=shifted()) as running:
         let_in_quickly(running.dsn)
         yield running
     shutil.rmtree(home.joinpath("postgres").resolve(), ignore_errors=True)
