@@ -28,7 +28,8 @@ def shifted() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def _as_an_hour_begins(template: str) -> None:  # noqa: ARG001 - what tests copy is made before, and not in their future
+def _as_an_hour_begins(template: str) -> None:
+    """After `template`, or what tests copy would have been made in the future of most of them."""
     with Path(os.environ[CLOCK]).open("r+b", buffering=0) as clock:
         ahead = int.from_bytes(clock.read(8), "little", signed=True)
         left = -(time.time() - ahead) % HOUR
