@@ -140,6 +140,36 @@ async def test_a_cancel_waits_for_a_chunk_in_mid_flight_and_ends_what_it_made(wo
     assert await world.value("SELECT state FROM history") == State.CANCELLED
 
 
+async def _moved_in_mid_flight(world: World) -> int:
+    """A job that follows another schedule now, and has still to be fired for an instant of its former one."""
+    job = await _job_with_members(world, 1)
+    await _open(world)
+    await world.change(job, every="PT12H")
+    return job
+
+
+async def test_a_cancel_waits_for_a_chunk_of_a_former_schedule_too(world: World):
+    job = await _moved_in_mid_flight(world)
+    async with world.unfinished() as line:
+        assert await _chunk(world, line) == Fired(fired=1, skipped=0)
+        cancelling = asyncio.create_task(world.control.cancel(world.tenant, job))
+        await world.until_waiting()
+    await cancelling
+    assert await world.count("run") == await world.count("ready") == 0
+    assert await world.value("SELECT state FROM history") == State.CANCELLED
+
+
+async def test_a_pause_waits_for_a_chunk_of_a_former_schedule_too(world: World):
+    job = await _moved_in_mid_flight(world)
+    async with world.unfinished() as line:
+        await _chunk(world, line)
+        pausing = asyncio.create_task(world.control.pause(world.tenant, job))
+        await world.until_waiting()
+    await pausing
+    assert await world.count("ready") == 0
+    assert await world.value("SELECT state FROM run WHERE job = $1", job) == State.BLOCKED
+
+
 async def test_an_edit_that_hangs_holds_up_its_own_schedule_and_no_other(world: World):
     await world.job_id(every="PT24H")
     hanging = await world.value("SELECT id FROM schedule")

@@ -179,6 +179,11 @@ async def lock_schedules(connection: Connection, schedules: Iterable[int | None]
     return {row["id"]: row for row in await connection.fetch(SQL["lock_schedules"], wanted)} if wanted else {}
 
 
+async def schedules_followed(connection: Connection, job: int, head: int | None) -> list[int]:
+    """All schedules that may yet fire the job, or the graph that begins with `head`: several, after an edit."""
+    return [row["schedule"] for row in await connection.fetch(SQL["schedules_followed"], job, head)]
+
+
 async def subscribe(connection: Connection, drafts: Mapping[int, Draft], locked: Iterable[Row], now: datetime) -> None:
     """Give these jobs, whose rows say the same as their drafts, the instants after `now`.
 

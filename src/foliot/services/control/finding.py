@@ -23,9 +23,13 @@ async def read_sealed(connection: Connection, tenant: int, job: int) -> JobRow:
 
 
 async def lock(connection: Connection, tenant: int, job: int) -> Standing:
-    """Lock the schedule, then the job: the order in which firing takes them."""
+    """Lock the schedules, then the job: the order in which firing takes them.
+
+    Also those of earlier definitions, which may be in the middle of a fire: what that makes must not be overlooked.
+    """
     row = await read_sealed(connection, tenant, job)
-    await jobs.lock_schedules(connection, [row.schedule])
+    followed = await jobs.schedules_followed(connection, job, row.head)
+    await jobs.lock_schedules(connection, [row.schedule, *followed])
     standing = await lock_alone(connection, tenant, job)
     if standing.schedule != row.schedule:
         raise Conflict("the job was changed at the same moment", "repeat the call")

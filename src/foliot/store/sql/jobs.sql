@@ -108,6 +108,12 @@ RETURNING id, key
 SELECT id, key, cursor, next_at FROM schedule WHERE id = ANY ($1::bigint[]) ORDER BY id
    FOR NO KEY UPDATE
 
+-- :name schedules_followed
+-- That of now, and those of earlier definitions that still own an instant, fired or not.
+SELECT schedule FROM subscription WHERE job = $1
+ UNION
+SELECT schedule FROM subscription WHERE head = $2
+
 -- :name wake_schedules
 UPDATE schedule SET cursor = x.cursor, next_at = x.next_at
   FROM unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) AS x(id, cursor, next_at)
