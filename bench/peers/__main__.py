@@ -7,13 +7,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from bench.peers.adapters import PEERS
 from bench.peers.adapters.floor import FloorRepeat
-from bench.peers.installing import CannotInstallError
+from bench.peers.candidates import fastest, in_words, try_out
+from bench.peers.installing import CannotInstallError, node_version
 from bench.peers.measure import Repeat
 from bench.peers.peer import Home, Peer, StoreName
 from bench.peers.plan import Plan
@@ -27,7 +28,7 @@ CACHE: Final = ROOT / ".foliot-peers"
 
 
 class Run:
-    """All repeats that are still due, one after the other, within the plan's time."""
+    """All that is still due, one after the other, within the plan's time: first what is to be tried, then repeats."""
 
     def __init__(self, plan: Plan, results: Results, stack: AsyncExitStack, say: Callable[[str], None]) -> None:
         self._plan = plan
@@ -40,6 +41,9 @@ class Run:
         self.machine: dict[str, Any] = {}
 
     async def run(self, peers: tuple[Peer, ...]) -> None:
+        for peer in peers:
+            if self._results.is_untried(peer):
+                await self._try_out(peer)
         for number in range(self._plan.repeats):
             for peer in peers:
                 if not self._results.is_due(peer, number):
@@ -55,16 +59,38 @@ class Run:
     def _left(self) -> float:
         return 60 * self._plan.minutes - (time.monotonic() - self._began)
 
-    async def _measure(self, peer: Peer, number: int) -> None:
-        began = time.monotonic()
-        self._say(f"{peer.name}: repeat {number + 1} of {self._plan.repeats} ({(began - self._began) / 60:.1f} min)")
+    async def _try_out(self, peer: Peer) -> None:
+        self._say(f"{peer.name}: {len(peer.candidates)} settings are tried")
+        ready = await self._ready(peer)
+        if ready is None:
+            return
+        tried: list[dict[str, Any]] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._left()):
+                tried = await try_out(*ready, self._plan)
+        for told in tried:
+            self._say(f"{peer.name}: {told['settings']}: {in_words(told)}")
+        if chosen := fastest(tried):
+            self._results.keep_tries(peer, tried, chosen["settings"])
+
+    async def _ready(self, peer: Peer) -> tuple[Home, Store] | None:
         try:
             home = await asyncio.to_thread(Home.made, peer, CACHE, sys.executable)
-            store = await self._store(peer.store)
+            if peer.runtime == "node":
+                self.machine["node"] = await asyncio.to_thread(node_version)
+            return home, await self._store(peer.store)
         except CannotInstallError as error:
             self._results.refuse(peer, str(error))
             self._say(f"{peer.name}: not measured: {error}")
+            return None
+
+    async def _measure(self, peer: Peer, number: int) -> None:
+        minutes = (time.monotonic() - self._began) / 60
+        self._say(f"{peer.name}: repeat {number + 1} of {self._plan.repeats} ({minutes:.1f} min)")
+        ready = await self._ready(self._results.chosen(peer))
+        if ready is None:
             return
+        home, store = ready
         load, started = os.getloadavg()[0], time.monotonic()
         repeat: Repeat | FloorRepeat
         if peer.name == "floor":
@@ -91,7 +117,9 @@ class Run:
                 self.machine["postgres"] = await postgres.settings()
                 self._stores[name] = postgres
             else:
-                self._stores[name] = await asyncio.to_thread(self._stack.enter_context, redis(CACHE / "servers"))
+                started = await asyncio.to_thread(self._stack.enter_context, redis(CACHE / "servers"))
+                self.machine["redis"] = await started.version()
+                self._stores[name] = started
         return self._stores[name]
 
 
@@ -110,11 +138,19 @@ async def main(plan: Plan) -> None:
     async with AsyncExitStack() as stack:
         run = Run(plan, results, stack, lambda text: print(text, file=sys.stderr, flush=True))
         await run.run(peers)
-    machine_file = folder / "machine.json"
-    if run.machine:
-        machine_file.write_text(json.dumps({**describe_machine(), **run.machine}))
-    machine = json.loads(machine_file.read_text()) if machine_file.exists() else describe_machine()
+    machine = _machine(folder / "machine.json", run.machine)
     _publish(folder, plan, mark, {"machine": machine, "peers": [results.load(peer) for peer in PEERS]})
+
+
+def _machine(file: Path, seen: dict[str, Any]) -> dict[str, Any]:
+    """The machine and its servers: what this run has seen, and of what it did not need, what earlier ones have."""
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if known and not seen:
+        return known
+    machine = {**known, **describe_machine(), **seen}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(machine))
+    return machine
 
 
 def _end_on_term() -> None:
@@ -130,7 +166,7 @@ def _publish(folder: Path, plan: Plan, mark: str, found: dict[str, Any]) -> None
     complete = full and not lacking(found["peers"], plan.repeats)
     target = ROOT / "docs" / "proof" / f"peers-{mark}" if complete else folder / "report"
     found |= {"commit": mark, "seconds": plan.seconds, "latencySeconds": plan.latency_seconds, "runs": plan.runs}
-    found |= {"repeats": plan.repeats, "full": full}
+    found |= {"repeats": plan.repeats, "trySeconds": plan.try_seconds, "full": full}
     publish(target, found)
     print((target / "peers.md").read_text())
     print(f"written to {target}", file=sys.stderr)

@@ -54,6 +54,10 @@ def node_environment(cache: Path, requirements: Sequence[str]) -> Path:
     return folder
 
 
+def node_version() -> str:
+    return _call(["node", "--version"]).strip().removeprefix("v")
+
+
 def redis_server(cache: Path) -> tuple[Path, dict[str, str]]:
     """Return Debian's redis-server and the environment it needs.
 
@@ -89,11 +93,11 @@ def _finish(folder: Path) -> None:
     (folder / ".complete").touch()
 
 
-def _call(command: list[str], folder: Path | None = None) -> None:
+def _call(command: list[str], folder: Path | None = None) -> str:
     try:
-        subprocess.run(  # noqa: S603 - the words are ours
+        return subprocess.run(  # noqa: S603 - the words are ours
             command, cwd=folder, check=True, capture_output=True, text=True, timeout=PATIENCE
-        )
+        ).stdout
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout or "").strip().splitlines()[-3:]
         raise CannotInstallError(_public(f"{_name(command)} failed: {' / '.join(said)}")) from error

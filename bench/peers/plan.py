@@ -37,6 +37,11 @@ class Plan:
         )
 
     @property
+    def try_seconds(self) -> float:
+        """Of sustained load, each time that a candidate is tried."""
+        return min(5.0, self.seconds / 2)
+
+    @property
     def single_seconds(self) -> float:
         return min(3.0, self.seconds / 3)
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from bench.peers.candidates import in_words
 from bench.peers.plan import SCHEDULES
 from bench.peers.plot import plot
 from bench.peers.results import Record, errors, lacking, schedule_summary, summary
@@ -30,9 +31,35 @@ RATIO: Final = (
     "Foliot's median by that of the peer: of rates above 1 is faster, of start latency and WAL below 1 is less."
     " In brackets the least and the most that any two repeats would have given; far apart, it says little."
 )
+DASHES: Final = (
+    "A dash means not measured: Redis has no transaction that could be held open, and the raw floor has no handlers to"
+    " start."
+)
+COST: Final = (
+    "Peers on PostgreSQL only. Redis has no WAL and no dead rows; how much it wrote into its append-only file was not"
+    " measured."
+)
+SCHEDULED: Final = """\
+Of the peers, only APScheduler is measured here: it alone keeps schedules in PostgreSQL that are made at run time. \
+PgQueuer, Graphile Worker, awa-pg, Procrastinate and Celery take theirs from code or from a file when they start. \
+BullMQ and taskiq can keep theirs in Redis, which was not measured. Dramatiq has none of its own.
+
+The two do not store the same:
+
+- Foliot has as many cron jobs as the count says, spread over 20 tenants, and all have the same cron expression. It \
+keeps an expression once for each tenant. So every job is a row, but there are only 20 schedules to work out.
+- APScheduler has as many jobs, each a row with an interval of one day of its own. When they are due, it works out and \
+writes back every one by itself.
+- Foliot is given 1,000 jobs a call, APScheduler one: it has no call for many. Both hold 1,000 more, due another day.\
+"""
 HELD_TO: Final = (
     "Medians of the repeats; then each round, in which Foliot and the peer had their turns soon after each other. Start"
     " latency is held to that of the peers that keep what they accept in PostgreSQL, as Foliot does."
+)
+TRIED: Final = (
+    "Where a peer's documents do not say what is fastest on a machine like this one, several settings were tried before"
+    " the measurement: {seconds:g} s of sustained load each time, in turns. The one with the fastest try was measured,"
+    " in all cells."
 )
 NONE: Final = "-"
 METHOD: Final = """\
@@ -76,14 +103,15 @@ def report(found: dict[str, Any], picture: str) -> str:
         _main_table(measured),
         f"## Foliot / peer\n\n{RATIO}",
         _ratio_table(measured),
-        "## Cost in PostgreSQL",
+        f"## Cost in PostgreSQL\n\n{COST}",
         _cost_table(measured),
-        "## Schedules all due at one instant",
+        f"## Schedules all due at one instant\n\n{SCHEDULED}",
         _schedule_table(measured),
         "## Spread: least to most of the repeats",
         _spread_table(measured),
         "## Settings and durability",
         _settings(measured),
+        _tried(found),
         _missing(peers),
         "## How it was measured",
         METHOD,
@@ -96,21 +124,30 @@ def _head(found: dict[str, Any]) -> str:
     server = ", ".join(f"{name} {value}" for name, value in machine.get("postgres", {}).items())
     latency = f" ({found['latencySeconds']:g} s of start latency)" if "latencySeconds" in found else ""
     short = lacking(found["peers"], found["repeats"])
+    redis = " ".join(filter(None, ("Redis", machine.get("redis"))))
+    node = f", Node {machine['node']}" if "node" in machine else ""
     made = (
         f"Made by `make bench-peers` on {machine['measuredAt']}: {machine['processors']} processors"
-        f" ({machine['processor']}), {machine['memoryGiB']} GiB, {machine['system']}, Python {machine['python']}."
+        f" ({machine['processor']}), {machine['memoryGiB']} GiB, {machine['system']}, Python {machine['python']}{node}."
     )
     lines = [
         made,
         f"PostgreSQL (embedded, one server for all): {server}." if server else "",
-        "Redis (Debian's): append-only file, flushed every second, no snapshots.",
+        f"{redis} (Debian's): append-only file, flushed every second, no snapshots.",
         f"Window {found['seconds']:g} s{latency}, at most {found['runs']:,} runs in a drain,"
         f" {found['repeats']} repeats."
-        + (f" Load average before a repeat: at most {max(loads):.1f}." if loads else ""),
+        + (f" Load average before a repeat: at most {max(loads):.1f}." if loads else "")
+        + (f" Measuring took {minutes:.0f} minutes in all." if (minutes := _minutes(found["peers"])) else ""),
         "" if found["full"] else "**A shortened run: it shows that the bench works, not how fast anything is.**",
         f"**Not complete: {'; '.join(short)}.**" if short else "",
     ]
     return "\n".join(filter(None, lines))
+
+
+def _minutes(peers: list[Record]) -> float:
+    """Of tries and repeats together, also if they were made on several days; installing is no part of it."""
+    told = [each for peer in peers for each in (*peer.get("tried", ()), *peer["repeats"])]
+    return float(sum(each.get("seconds", 0.0) for each in told)) / 60
 
 
 def _held_to(peers: list[Record]) -> str:
@@ -167,7 +204,7 @@ def _main_table(peers: list[Record]) -> str:
                 cells[0] += "¹"
             shown = NONE if summary(peer, "p50") is None else waits
             rows.append([f"{peer['title']} {peer['version']}", *cells, shown, str(len(peer["repeats"]))])
-    return _table(titles, rows) + "\n\n¹ It has no call for many; see its settings."
+    return _table(titles, rows) + f"\n\n¹ It has no call for many; see its settings.\n\n{DASHES}"
 
 
 def _cost_table(peers: list[Record]) -> str:
@@ -209,11 +246,24 @@ def _spread_table(peers: list[Record]) -> str:
 def _settings(peers: list[Record]) -> str:
     store = {"postgres": "PostgreSQL", "redis": "Redis"}
     return "\n".join(
-        f"- **{peer['title']}** ({', '.join(peer['packages'])}; {store[peer['store']]}): {peer['settings']}."
+        f"- **{peer['title']}** ({', '.join(peer['packages'])}; {store[peer['store']]}):"
+        f" {', '.join(filter(None, (peer.get('chosen'), peer['settings'])))}."
         f" Bulk: {peer['bulkCall']}. Durability: {peer['durability']}."
         + (f" Not measured: {peer['notChosen']}." if peer.get("notChosen") else "")
         for peer in peers
     )
+
+
+def _tried(found: dict[str, Any]) -> str:
+    rows = [
+        [peer["title"], told["settings"], in_words(told), "measured" if told["settings"] == peer["chosen"] else ""]
+        for peer in found["peers"]
+        for told in peer.get("tried", ())
+    ]
+    if not rows:
+        return ""
+    table = _table(["Peer", "Settings", "Sustained/s, each try", ""], rows)
+    return f"## Settings that were tried\n\n{TRIED.format(seconds=found['trySeconds'])}\n\n{table}"
 
 
 def _missing(peers: list[Record]) -> str:

@@ -3,11 +3,13 @@
 import json
 import statistics
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bench.peers.peer import Peer
 
 Record = dict[str, Any]
+DESCRIBED: Final = ("packages", "settings", "candidates")
+"""What must not change between two repeats of one peer."""
 
 
 class Results:
@@ -18,8 +20,23 @@ class Results:
         self._repeats = repeats
 
     def load(self, peer: Peer) -> Record:
-        path = self._folder / f"{peer.name}.json"
-        return json.loads(path.read_text()) if path.exists() else describe(peer)
+        """What is kept of this peer; numbers that were taken with other versions or settings do not count."""
+        path, anew = self._folder / f"{peer.name}.json", describe(peer)
+        kept: Record = json.loads(path.read_text()) if path.exists() else anew
+        return kept if all(kept.get(name) == anew[name] for name in DESCRIBED) else anew
+
+    def is_untried(self, peer: Peer) -> bool:
+        """Whether its candidates are still to be tried: before its first repeat, and once."""
+        record = self.load(peer)
+        return bool(peer.candidates) and not record["tried"] and not record["repeats"]
+
+    def keep_tries(self, peer: Peer, tried: list[Record], chosen: str) -> None:
+        self._write(peer, {**self.load(peer), "tried": tried, "chosen": chosen})
+
+    def chosen(self, peer: Peer) -> Peer:
+        """The peer as it is measured."""
+        settings = self.load(peer)["chosen"]
+        return next((peer.running(each) for each in peer.candidates if each.settings == settings), peer)
 
     def is_due(self, peer: Peer, number: int) -> bool:
         """Whether repeat `number` of this peer is still to be measured in this folder."""
@@ -53,6 +70,9 @@ def describe(peer: Peer) -> Record:
         "packages": list(peer.packages),
         "store": peer.store,
         "settings": peer.settings,
+        "candidates": [each.settings for each in peer.candidates],
+        "tried": [],
+        "chosen": peer.candidates[0].settings if peer.candidates else "",
         "durability": peer.durability,
         "bulkCall": peer.bulk,
         "mostWaiting": peer.most_waiting,

@@ -68,6 +68,14 @@ class Redis:
         await self._command("FLUSHALL")
         yield f"redis://127.0.0.1:{self._port}/0"
 
+    async def version(self) -> str:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(b"INFO server\r\n")
+        await asyncio.wait_for(reader.readuntil(b"redis_version:"), 60)
+        version = await asyncio.wait_for(reader.readline(), 60)
+        writer.close()
+        return version.decode().strip()
+
     async def _command(self, command: str) -> str:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         writer.write(f"{command}\r\n".encode())

@@ -11,19 +11,22 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench.peers import __main__ as entrance
-from bench.peers import measure
+from bench.peers import candidates, measure
 from bench.peers.__main__ import Run
 from bench.peers.adapters import PEERS
 from bench.peers.adapters.floor import FloorRepeat
+from bench.peers.candidates import fastest, try_out
 from bench.peers.installing import CannotInstallError, _call
 from bench.peers.measure import Repeat
-from bench.peers.peer import SCRIPTS, Home, Peer
+from bench.peers.peer import SCRIPTS, Candidate, Home, Peer
 from bench.peers.plan import Plan
 from bench.peers.plot import plot
 from bench.peers.report import publish, render, report
 from bench.peers.results import Results, describe, schedule_summary, spread, summary
+from bench.peers.servers import Redis
 from bench.peers.tallies import Reader, Starts, Tallies, percentiles
 from bench.peers.verdicts import verdicts
+from foliot.bench.produce import TENANTS
 
 SVG = "{http://www.w3.org/2000/svg}"
 BY_NAME = {peer.name: peer for peer in PEERS}
@@ -177,7 +180,7 @@ def test_a_peer_that_could_not_be_installed_is_tried_again_and_keeps_what_it_has
 
 
 async def test_rounds_go_over_all_peers_and_skip_what_is_there(tmp_path, monkeypatch):
-    first, second = BY_NAME["pgqueuer"], BY_NAME["celery"]
+    first, second = BY_NAME["pgqueuer"], BY_NAME["taskiq"]
     results, order = Results(tmp_path, repeats=2), []
     results.add(first, {"drain": 1.0})
 
@@ -188,7 +191,7 @@ async def test_rounds_go_over_all_peers_and_skip_what_is_there(tmp_path, monkeyp
     monkeypatch.setattr(Run, "_measure", measure)
     async with AsyncExitStack() as stack:
         await Run(Plan(repeats=2), results, stack, lambda _: None).run((first, second))
-    assert order == [("celery", 0), ("pgqueuer", 1), ("celery", 1)]
+    assert order == [("taskiq", 0), ("pgqueuer", 1), ("taskiq", 1)]
 
 
 async def test_no_repeat_begins_that_would_end_too_late(tmp_path, monkeypatch):
@@ -220,6 +223,108 @@ def test_why_something_could_not_be_installed_names_no_folder_and_no_address(tmp
     assert "mirror.example" not in str(caught.value)
     assert "/srv/secret" not in str(caught.value)
     assert "(address)" in str(caught.value)
+
+
+def test_what_was_measured_with_other_versions_or_settings_does_not_count(tmp_path):
+    peer, results = BY_NAME["graphile"], Results(tmp_path, repeats=2)
+    results.add(peer, {"drain": 1.0})
+    assert results.load(peer)["repeats"]
+    for changed in (
+        replace(peer, packages=("graphile-worker@9.9.9",)),
+        replace(peer, settings="others"),
+        replace(peer, candidates=(Candidate("8 processes", workers=8),)),
+    ):
+        assert not results.load(changed)["repeats"]
+
+
+# Trying candidates
+
+
+def told(settings, *rates, error=""):
+    return {"settings": settings, "rates": list(rates), "error": error, "seconds": 20.0}
+
+
+async def test_candidates_are_tried_in_turns_with_their_own_workers_and_environment(monkeypatch):
+    tries = []
+
+    class Tried(Repeat):
+        async def run(self, *only):
+            tries.append((self._home.peer.workers, self._home.environment, self._plan.seconds, only))
+            if self._home.peer.workers == 4:
+                return {"errors": {"sustained": "it stood still"}}
+            return {"errors": {}, "sustained": 1_000.0 * len(tries)}
+
+    monkeypatch.setattr(candidates, "Repeat", Tried)
+    two, four = Candidate("2 processes"), Candidate("4 processes", workers=4, environment={"WIDE": "yes"})
+    home = Home(replace(BY_NAME["graphile"], candidates=(two, four)), "node", {"PEER_HOME": "/there"})
+    tried = await try_out(home, None, Plan(seconds=10))
+    narrow, wide = (2, {"PEER_HOME": "/there"}), (4, {"PEER_HOME": "/there", "WIDE": "yes"})
+    assert tries == [(*each, 5.0, ("sustained",)) for each in (narrow, wide, narrow, wide)]
+    assert [(each["rates"], each["error"]) for each in tried] == [([1_000.0, 3_000.0], ""), ([], "it stood still")]
+
+
+async def test_a_repeat_measures_all_cells_or_only_what_it_is_asked_for(monkeypatch):
+    async def sustain(self, *, held):
+        return {"held" if held else "sustained": 1.0}
+
+    async def drain(self):
+        return {"drain": 1.0}
+
+    monkeypatch.setattr(Repeat, "_sustain", sustain)
+    monkeypatch.setattr(Repeat, "_drain", drain)
+    repeat = Repeat(Home(BY_NAME["graphile"], "node", {}), None, Plan())
+    assert await repeat.run("sustained") == {"errors": {}, "sustained": 1.0}
+    assert (await repeat.run()).keys() == {"errors", "drain", "sustained", "held"}
+
+
+def test_the_candidate_with_the_fastest_try_is_chosen_and_nobody_if_all_failed():
+    assert fastest([told("a", 5.0, 6.0), told("b", 9.0, 1.0), told("c", error="no")])["settings"] == "b"
+    assert fastest([told("a", error="no")]) is None
+
+
+def test_a_choice_is_kept_for_the_next_run_and_nothing_is_tried_twice(tmp_path):
+    peer, results = BY_NAME["graphile"], Results(tmp_path, repeats=1)
+    assert results.is_untried(peer)
+    assert results.chosen(peer).workers == 2
+    results.keep_tries(peer, [told("2 processes", 1.0), told("4 processes", 2.0)], "4 processes")
+    again = Results(tmp_path, repeats=1)
+    assert not again.is_untried(peer)
+    assert again.chosen(peer).workers == 4
+    again.add(peer, {"drain": 1.0})
+    assert again.load(peer)["chosen"] == "4 processes"
+    assert not again.is_untried(BY_NAME["pgqueuer"])
+
+
+async def test_candidates_are_tried_before_the_first_repeat_and_alone_if_no_repeat_is_wanted(tmp_path, monkeypatch):
+    peers, order = (BY_NAME["pgqueuer"], BY_NAME["celery"]), []
+
+    async def ready(self, peer):
+        return peer, None
+
+    async def tried_out(peer, store, plan):
+        order.append((peer.name, "tried"))
+        return [told(each.settings, float(number)) for number, each in enumerate(peer.candidates)]
+
+    async def measure(self, peer, number):
+        order.append((peer.name, number))
+
+    monkeypatch.setattr(Run, "_ready", ready)
+    monkeypatch.setattr(Run, "_measure", measure)
+    monkeypatch.setattr(entrance, "try_out", tried_out)
+    results = Results(tmp_path, repeats=1)
+    async with AsyncExitStack() as stack:
+        await Run(Plan.read({"REPEATS": "0"}), results, stack, lambda _: None).run(peers)
+        assert order == [("celery", "tried")]
+        assert "prefork" in results.chosen(BY_NAME["celery"]).worker
+        await Run(Plan(repeats=1), results, stack, lambda _: None).run(peers)
+    assert order == [("celery", "tried"), ("pgqueuer", 0), ("celery", 0)]
+
+
+def test_candidates_of_a_peer_differ_in_words_and_in_how_it_runs():
+    for peer in PEERS:
+        assert len({each.settings for each in peer.candidates}) == len(peer.candidates)
+        ways = {(each.worker, each.workers, *each.environment.items()) for each in peer.candidates}
+        assert len(ways) == len(peer.candidates)
 
 
 # Showing
@@ -265,6 +370,50 @@ def test_schedules_stand_in_a_table_of_their_own():
     assert row(text, "APScheduler").endswith("| 1,000 | 1 | 0.40 / 0.70 / 0.71 / 0.74 | 1,383 | 1,570 |")
 
 
+def test_the_page_says_what_the_schedules_of_both_are_and_why_there_are_only_two():
+    text = report(found(record("apscheduler", {"drain": 1.0})), "p.svg")
+    assert "only APScheduler is measured here" in text
+    assert f"spread over {TENANTS} tenants" in text
+    assert f"only {TENANTS} schedules" in text
+    for peer in PEERS:
+        assert peer.schedules or peer.name == "floor" or peer.title in text
+
+
+def test_the_page_says_why_peers_on_redis_lack_numbers():
+    text = report(found(record("celery", {"sustained": 1.0})), "p.svg")
+    assert "Redis has no transaction that could be held open" in text
+    assert "Redis has no WAL and no dead rows" in text
+
+
+def test_the_head_names_the_versions_of_redis_and_node_and_all_the_minutes():
+    peer = record("graphile", {"seconds": 60.0}, {"seconds": 70.0}, tried=[told("2 processes", 1.0)])
+    page = {**found(peer), "trySeconds": 5.0}
+    page["machine"] |= {"redis": "7.0.15", "node": "20.11.1"}
+    text = report(page, "p.svg")
+    assert "Python 3.11, Node 20.11.1." in text
+    assert "Redis 7.0.15 (Debian's): append-only file" in text
+    assert "Measuring took 2 minutes in all." in text  # 20 + 60 + 70 s
+    assert "minutes" not in report(found(record("graphile", {})), "p.svg")
+
+
+async def test_a_redis_is_asked_for_its_version():
+    async def answer(reader, writer):
+        assert await reader.readline() == b"INFO server\r\n"
+        writer.write(b"$60\r\n# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        assert await Redis(server.sockets[0].getsockname()[1]).version() == "7.0.15"
+
+
+def test_servers_that_a_later_run_did_not_need_are_still_known(tmp_path):
+    file = tmp_path / "results" / "machine.json"
+    entrance._machine(file, {"postgres": {"server_version": "18"}})
+    entrance._machine(file, {"redis": "7.0.15"})
+    machine = entrance._machine(file, {})
+    assert (machine["postgres"], machine["redis"]) == ({"server_version": "18"}, "7.0.15")
+
+
 def test_a_shortened_run_says_so():
     peer = record("foliot", {"drain": 1.0})
     assert "A shortened run" in report(found(peer, full=False), "p.svg")
@@ -278,6 +427,31 @@ def test_every_row_names_its_versions_settings_and_durability():
         assert peer.settings in text
         assert f"Durability: {peer.durability}" in text
         assert peer.not_chosen in text
+
+
+def test_the_page_says_which_settings_were_tried_and_which_was_measured():
+    tried = [told("2 processes", 30_000.0, 31_000.0), told("4 processes", 29_000.0, error="it | stood still")]
+    peer = record("graphile", {"drain": 1.0}, tried=tried, chosen="2 processes")
+    text = report({**found(peer), "trySeconds": 5.0}, "p.svg")
+    assert "5 s of sustained load each time" in text
+    assert "| Graphile Worker | 2 processes | 30,000, 31,000 | measured |" in text
+    assert "| Graphile Worker | 4 processes | 29,000, failed: it / stood still |  |" in text
+    assert "PostgreSQL): 2 processes, 24 concurrent jobs" in text
+    assert "were tried" not in report(found(record("graphile", {"drain": 1.0})), "p.svg")
+
+
+@pytest.mark.parametrize(
+    "page", sorted((entrance.ROOT / "docs/proof").glob("peers-*/peers.json")), ids=lambda page: page.parent.name
+)
+def test_a_published_page_can_still_be_written_anew(page):
+    text = report(json.loads(page.read_text()), "peers.svg")
+    assert "## Settings and durability" in text
+
+
+def test_a_scheduler_that_adds_one_by_one_says_so():
+    text = report(found(record("apscheduler", {})), "p.svg")
+    line = next(line for line in text.splitlines() if line.startswith("- **APScheduler**"))
+    assert "Bulk: no such call: one by one." in line
 
 
 # Judging
@@ -371,6 +545,13 @@ def test_a_peer_is_pinned_and_has_its_script(peer: Peer):
     assert all(package.rpartition(mark)[2][0].isdigit() for package in peer.packages)
     assert peer.version[0].isdigit()
     assert (SCRIPTS / peer.script).is_file()
+
+
+def test_the_python_peers_on_redis_have_the_fast_parser_that_its_client_recommends():
+    for peer in PEERS:
+        if peer.store == "redis" and peer.runtime == "python":
+            assert any(package.startswith("redis[hiredis]==") for package in peer.packages), peer.name
+            assert any(package.startswith("hiredis==") for package in peer.packages), peer.name
 
 
 def test_a_worker_command_gets_its_own_python_script_and_number():

@@ -14,6 +14,7 @@ PEER = Peer(
         " unlimited misfire grace: its default of 1 s would drop most of what is late"
     ),
     durability="schedules are on disk; a run that began is forgotten in a crash",
+    bulk="no such call: one by one",
     workers=1,
     runs_queue=False,
     schedules=True,

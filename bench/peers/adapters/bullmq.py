@@ -11,4 +11,5 @@ PEER = Peer(
     script="with_bullmq.mjs",
     settings="2 processes, concurrency 500, removed on completion, ioredis",
     durability="a crash loses about the last second (append-only file, flushed every second)",
+    bulk="1,000 a call",
 )

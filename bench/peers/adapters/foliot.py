@@ -15,6 +15,7 @@ PEER = Peer(
         " the producer calls the service behind the API, not HTTP"
     ),
     durability="loses nothing: on disk when the call returns",
+    bulk="1,000 a call",
     worker=("{python}", "-m", "foliot", "worker", "with_foliot:worker"),
     workers=1,
     beside=(("{python}", "-m", "foliot", "scheduler"),),

@@ -1,14 +1,18 @@
 """awa-pg, in its own environment: queue storage, COPY in thousands, four enqueue shards."""
 
 import asyncio
+import os
 import sys
 from dataclasses import dataclass
+from itertools import count
 
-from awa import AsyncClient
+from awa import AsyncClient, PartitionedQueue
 from side import URL, Producer, Tally
 
 WORKERS = 256
-QUEUE = "bench"
+"""In each process, for each partition."""
+QUEUE = PartitionedQueue("bench", int(os.environ.get("PEER_PARTITIONS", "1")))
+"""Of one partition it is a plain queue of this name."""
 
 
 @dataclass
@@ -36,29 +40,32 @@ async def setup(client: AsyncClient) -> None:
     await client.install_queue_storage()  # what its migration alone leaves for the first worker to do
     transaction = await client.transaction()
     insert = "INSERT INTO awa.queue_meta (queue, enqueue_shards) VALUES ($1, 4)"
-    await transaction.execute(insert + " ON CONFLICT (queue) DO UPDATE SET enqueue_shards = 4", QUEUE)
+    for name in QUEUE.physical_queues:
+        await transaction.execute(insert + " ON CONFLICT (queue) DO UPDATE SET enqueue_shards = 4", name)
     await transaction.commit()
 
 
 async def work(client: AsyncClient) -> None:
     tally, asked = Tally(), asyncio.Event()
 
-    @client.task(Noop, queue=QUEUE)
+    @client.task(Noop, queue=QUEUE.logical_queue)
     async def noop(job: object) -> None:
         tally.started(job.args.sent)
 
     asyncio.get_running_loop().add_signal_handler(15, asked.set)
-    await client.start([(QUEUE, WORKERS)], poll_interval_ms=50)
+    await client.start([(name, WORKERS) for name in QUEUE.physical_queues], poll_interval_ms=50)
     await asked.wait()
     await client.shutdown()
 
 
 async def produce(client: AsyncClient, verb: str, *numbers: str) -> None:
+    turns = count()  # call by call to the next partition, as it advises where no order is wanted
+
     async def one(payload: dict) -> None:
-        await client.insert(Noop(**payload), queue=QUEUE)
+        await client.insert(Noop(**payload), **QUEUE.route_by_index(next(turns)))
 
     async def many(payloads: list[dict]) -> None:
-        await client.enqueue_many_copy([Noop(**each) for each in payloads], queue=QUEUE)
+        await client.enqueue_many_copy([Noop(**each) for each in payloads], **QUEUE.route_by_index(next(turns)))
 
     await Producer(one, many).run(verb, *numbers)
 

@@ -1,4 +1,4 @@
-"""Celery on Redis, in its own environment: threads, a large prefetch, results ignored."""
+"""Celery on Redis, in its own environment: a large prefetch, results ignored; its pool is on the command line."""
 
 import asyncio
 import sys
