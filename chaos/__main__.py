@@ -10,43 +10,25 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import uvloop
 
 from chaos import report
-from chaos.check.recovery import too_slow
 from chaos.crashes import fell_over
 from chaos.ending import cancel_once
 from chaos.nemesis import Strike
-from chaos.published import commit, folder_for
+from chaos.published import folder_for
 from chaos.records import load
-from chaos.run import Done, Options, run
-from chaos.verdict import Verdict, check
+from chaos.result import ENOUGH, result
+from chaos.run import DONE, HEAD, Done, Options, run
+from chaos.verdict import check
 
-ENOUGH = 600.0
-"""Seconds from which on every possible fault and every rare path must have been seen: only such a run is a proof."""
-PLENTY = 200_000
-"""Acknowledged runs that a proof has at least."""
 REPORT = "report"
-UNJUDGED = 0.01
-"""The share of jobs that may go unjudged in a proof."""
 
 
 def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - its output
-
-
-def complaints(verdict: Verdict, done: Done) -> list[str]:
-    """What makes a run prove less than it should, or less than we promise, though nothing was violated."""
-    recovery: dict[str, dict[str, Any]] = verdict.measures["L2"]["promised"]
-    quiet = [f"never walked: {path}" for path, times in verdict.rare.items() if not times]
-    unseen = [f"never measured: {name}" for name, each in recovery.items() if not each["cases"]]
-    late = [f"too slow: {each}" for each in too_slow(recovery)]
-    share = verdict.unjudged / max(verdict.jobs, 1)
-    unsure = [f"not judged: {verdict.unjudged} of {verdict.jobs} jobs"] if share > UNJUDGED else []
-    few = [f"too few: {done.acknowledged:,} acknowledged of {PLENTY:,}"] if done.acknowledged < PLENTY else []
-    return [*quiet, *unseen, *late, *unsure, *few, *(f"never happened: {kind}" for kind in done.unused)]
 
 
 def clear(folder: Path) -> None:
@@ -79,6 +61,7 @@ def read() -> argparse.Namespace:
         "--report", type=Path, help="folder for the report; docs/proof/chaos-COMMIT if it is long enough"
     )
     parser.add_argument("--evidence", type=Path, help="keep the records in this folder")
+    parser.add_argument("--judge", type=Path, metavar="FOLDER", help="only judge the records that a run has left there")
     parser.add_argument("--only", action="append", metavar="KIND:TARGET", help="just these faults, once, in order")
     return parser.parse_args()
 
@@ -91,48 +74,66 @@ async def undisturbed(options: Options, tell: Callable[[str], None] = say) -> Do
 
 def main() -> None:
     given = read()
+    if given.judge is not None:
+        sys.exit(judge(given))
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
     seconds = given.hours * 3_600 if given.hours else given.seconds
     only = [Strike(*each.split(":")) for each in given.only] if given.only else None
-    say(f"chaos: seed {seed}, {seconds:.0f} s")
     folder = given.evidence or Path(tempfile.mkdtemp(prefix="foliot-chaos-"))
+    if (folder / HEAD).exists():
+        sys.exit(f"chaos: {folder} has the records of another run; name another folder, or judge them with --judge")
+    say(f"chaos: seed {seed}, {seconds:.0f} s")
     folder.mkdir(parents=True, exist_ok=True)
-    options = Options(seed=seed, seconds=seconds, folder=folder, rate=given.rate, guard=given.guard, only=only)
+    options = Options(
+        seed=seed,
+        seconds=seconds,
+        folder=folder,
+        rate=given.rate,
+        guard=given.guard,
+        only=only,
+        command=again(given, seconds, seed),
+    )
     try:
         done = uvloop.run(undisturbed(options))
     except asyncio.CancelledError:
         say("chaos: stopped before its end")
         sys.exit(130)
-    sys.exit(conclude(given, options, done))
+    sys.exit(conclude(given, folder, done))
 
 
-def conclude(given: argparse.Namespace, options: Options, done: Done) -> int:
+def judge(given: argparse.Namespace) -> int:
+    """Once more what `conclude` does, of a run whose records were kept."""
+    try:
+        done = msgspec.json.decode((given.judge / DONE).read_bytes(), type=Done)
+    except FileNotFoundError as missing:
+        say(f"chaos: no run has come to its end there: {missing.filename} is missing")
+        return 2
+    given.evidence = given.judge
+    return conclude(given, given.judge, done)
+
+
+def conclude(given: argparse.Namespace, folder: Path, done: Done) -> int:
     """Judge what the run has left, publish it, and say in the last line how it went; 0 if it went as it must."""
-    folder, seconds, seed = options.folder, options.seconds, options.seed
     began = time.monotonic()
     evidence = load(folder)
     verdict = check(evidence)
-    found, picture = report.make(evidence, done, verdict, again(given, seconds, seed), time.monotonic() - began)
-    is_proof = seconds >= ENOUGH
-    place = given.report or (folder_for("chaos") if is_proof and options.only is None else folder / REPORT)
+    judged_in = time.monotonic() - began
+    came = result(verdict, done, fell_over(folder), evidence.settings)
+    found, picture = report.make(evidence, done, verdict, came, judged_in)
+    place = given.report or (folder_for("chaos", found["commit"]) if came.is_proof else folder / REPORT)
     report.write(place, found, picture, verdict)
-    missing = complaints(verdict, done)
-    for each in (*verdict.stories(commit()), *missing):
+    for each in (*verdict.stories(found["commit"]), *came.failures):
         say(each)
-    fallen = fell_over(folder)
-    for each in fallen:
-        say(f"fell over by itself: {each}, see its log")
-    failed = verdict.violations > 0 or bool(fallen) or (is_proof and bool(missing))
-    if failed or given.evidence:
+    if came.failed or given.evidence:
         say(f"the evidence is in {folder}")
     else:
         clear(folder)
     say(f"the report is in {place}")
-    if not is_proof:
-        say(f"this is no proof: that takes {ENOUGH:.0f} s, and nothing may be lacking")
-    faults = len(evidence.faults)
-    say(f"chaos: {done.acknowledged} acknowledged, {verdict.violations} violations, seed {seed}, {faults} faults")
-    return 1 if failed else 0
+    for each in came.shortcomings:
+        say(f"this is no proof: {each}")
+    counted = f"{done.acknowledged} acknowledged, {verdict.violations} violations"
+    say(f"chaos: {counted}, seed {evidence.seed}, {len(evidence.faults)} faults")
+    return 1 if came.failed else 0
 
 
 if __name__ == "__main__":

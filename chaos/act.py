@@ -12,6 +12,9 @@ from chaos.records import CONFIDENCE
 BEAT: Final = 0.5
 """Seconds between two signs of life of a handler that takes its time."""
 
+LATEST: Final = 60.0
+"""Seconds after its time at which a run no longer asks to be called again."""
+
 
 class Act(msgspec.Struct, frozen=True, omit_defaults=True):
     """A payload. `serial` makes it one of its kind, so that a payload handed to the wrong run shows."""
@@ -23,7 +26,7 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
     slow: float = 0.0
     """Seconds to take."""
     snooze: int = 0
-    """Ask this often to be called again later, in each process that is called."""
+    """Ask this often to be called again later, in each process that is called, and not for long."""
 
     account: str | None = None
     """What it acts on, where only so many may at once."""
@@ -33,6 +36,13 @@ class Act(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def fails(self, attempt: int) -> bool:
         return attempt <= self.fail
+
+    def snoozes(self, before: int, late: float) -> bool:
+        """Whether to ask, having asked so often `before` in this process; `late`: seconds since the run's time.
+
+        What runs in a process of its own is always asked for the first time: it would never come to an end.
+        """
+        return before < self.snooze and late < LATEST
 
     async def take_time(self, beat: Callable[[], Awaitable[object]]) -> None:
         """Like somebody who waits for others: what they do goes on while this process stands still."""

@@ -69,7 +69,7 @@ async def _act(context: Context, payload: Any) -> dict[str, str] | None:
     report = Report(context, payload)
     act = report.act
     await ledger.say(report.phase(Phase.START))
-    if _snoozed[context.run] < act.snooze:
+    if act.snoozes(_snoozed[context.run], time.time() - context.scheduled_at.timestamp()):
         _snoozed[context.run] += 1
         raise Snooze(SNOOZE, "on purpose")
     await act.take_time(lambda: ledger.say(report.phase(Phase.BEAT)))

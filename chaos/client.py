@@ -142,8 +142,9 @@ class Api:
             url = self._urls[operation.api] + path
             async with self._session.request(method, url, data=content, headers=headers) as answer:
                 operation.status = answer.status
-                operation.outcome = judge(answer.status)
                 text = await answer.read()
+                # Not before all of it was read: whoever is told to stop in between does not know what was made.
+                operation.outcome = judge(answer.status)
                 if operation.outcome is Outcome.OK:
                     operation.answer = msgspec.json.decode(text)
         except aiohttp.ClientConnectorError:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from chaos.cancels import FOR_LONG
 from chaos.chores import FIRST, Caller
-from chaos.plan import LONG, QUICKLY
+from chaos.plan import LONG, ONCE, QUICKLY
 
 SELDOM: Final = 3.0
 """Seconds between two batches of commands of one tenant: each takes a process or two."""
@@ -31,11 +31,12 @@ class Commander:
         self._seed = seed
         self._argv = list(argv)
         self._batches = 0
+        self._usual = 0
         self._serial = 0
         self._left: list[str] = []
 
-    async def step(self) -> int:
-        """One batch, of which one is cancelled; how many of its runs will end well if nobody loses them."""
+    async def step(self) -> None:
+        """Hand in one batch, and cancel what would not end in every other."""
         dice, self._batches = self._chance, self._batches + 1
         runs = [
             self._run(
@@ -44,6 +45,10 @@ class Commander:
             self._run(leaves=True, slow=round(dice.uniform(0.1, 0.6), 2)),
             *([self._run(slow=round(dice.uniform(*LONG), 2), leaves=True)] if self._batches % LONG_EVERY == 0 else []),
         ]
+        for run in runs:
+            self._usual += 1
+            if self._usual % ONCE == 0:
+                run["delivery"], run["maxRetries"] = "atMostOnce", 0
         # The one is not ended before it is too late for itself, the other when its owner says so.
         doomed = self._batches % 2
         if doomed:
@@ -52,13 +57,10 @@ class Commander:
             runs.append(self._run(slow=FOR_LONG, leaves=True, maxRetries=0))
         key = f"commands{self._seed}-{self._client}-{self._batches}"
         done = await self._caller.insist(self._client, self._tenant, "createRuns", None, {"runs": runs}, key)
-        if done.answer is None:
-            return 0
-        if not doomed:
+        if done.answer is not None and not doomed:
             self._left.append(done.answer["runIds"][-1])
             await asyncio.sleep(dice.uniform(0.5, 2.0))
             await self.finish()
-        return len(runs) - 1
 
     async def finish(self) -> None:
         """Cancel what would keep everybody waiting."""

@@ -1,8 +1,9 @@
-"""Which processes of a run fell over by themselves, by their own word."""
+"""Which processes of a run fell over by themselves, by their own word or by how they ended."""
 
 from pathlib import Path
 from typing import Final
 
+from chaos.ends import by_itself
 from chaos.places import NODES
 
 UNEXPECTED: Final = "ended by an error that nobody expected"
@@ -12,8 +13,9 @@ STARTED: Final = {"api": "listening  url=", "scheduler": "watching the clock", "
 
 
 def fell_over(folder: Path) -> list[str]:
-    """Those that met something that nobody had thought of."""
-    return [name for name, log in _logs(folder).items() if UNEXPECTED in log]
+    """Those that met something that nobody had thought of, or ended though nobody had told them to."""
+    ended = {end.name.partition(".")[0] for end in by_itself(folder)}
+    return [name for name, log in _logs(folder).items() if UNEXPECTED in log or name in ended]
 
 
 def crashes(folder: Path) -> str:

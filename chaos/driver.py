@@ -5,12 +5,12 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 import aiohttp
 
 from chaos import patience
+from chaos.backlog import Backlog
 from chaos.cancels import Fickle
 from chaos.chores import OFTEN, USUAL, Gatekeeper, Mortician, Odd, Oddities, again
 from chaos.client import Api
@@ -30,7 +30,7 @@ from foliot.wire.codec import rfc3339
 AGAIN_FOR: Final = 60.0
 """Seconds during which a client asks again for what it must know."""
 LARGEST_BACKLOG: Final = 6_000
-"""Runs handed in and not yet run: beyond this the clients wait."""
+"""Runs handed in by plan and not yet run: beyond this the clients wait. Chores hand in few, and wait for nobody."""
 
 
 class Driver:
@@ -55,6 +55,7 @@ class Driver:
         self._api = api
         self._seed = seed
         self._ledger = ledger
+        self._target = f"{ledger}/do"
         self._rate = rate
         self._slowest = slowest
         self._odd = odd
@@ -67,14 +68,14 @@ class Driver:
         named = enumerate(self._tenants if command else [])
         self._commanders = [Commander(self, seed, number, tenant, command) for number, tenant in named]
         self._gate = Gatekeeper(self, seed, self._tenants[0], LEASE.total_seconds())
-        self._expected = 0
-        self._over = 0
+        self._backlog = Backlog()
         self.counts: dict[str, int] = {}
         """What the ledger has seen, by phase."""
 
     @property
     def backlog(self) -> int:
-        return max(0, self._expected - self._over)
+        """Runs that clients handed in by plan, that are to end well, and that have not yet."""
+        return len(self._backlog)
 
     async def run(self, until: float) -> None:
         """Let all clients work until then, by the machine's clock."""
@@ -92,26 +93,23 @@ class Driver:
     def _chores(self) -> Iterator[Coroutine[Any, Any, None]]:
         for number, tenant in enumerate(self._tenants):
             oddities = Oddities(self, self._seed, number, tenant, slowest=self._slowest, odd=self._odd)
-            yield again(partial(self._hand_in, oddities), OFTEN)
-            yield again(partial(self._hand_in, Lines(self, self._seed, number, tenant)), OFTEN)
+            yield again(oddities.step, OFTEN)
+            yield again(Lines(self, self._seed, number, tenant, self._target).step, OFTEN)
             yield again(self._fickle[number].step, OFTEN)
             yield again(Newest(self, self._seed, number, tenant, self._command).step, OFTEN)
-            yield again(Weaver(self, self._seed, number, tenant).step, OFTEN)
+            yield again(Weaver(self, self._seed, number, tenant, self._target).step, OFTEN)
             yield again(Mortician(self, self._seed, number, tenant).step, OFTEN)
             yield again(Reuser(self, self._seed, number, tenant).step, OFTEN)
-        yield from (again(partial(self._hand_in, each), SELDOM) for each in self._commanders)
-        yield again(partial(self._hand_in, Crowd(self, self._seed)), OFTEN)
+        yield from (again(each.step, SELDOM) for each in self._commanders)
+        yield again(Crowd(self, self._seed, self._target).step, OFTEN)
         yield again(Timekeeper(self, self._seed, self._tenants[0], time.time).step, BY_THE_CLOCK)
         holds = LEASE.total_seconds()
         yield again(Pauser(self, self._seed, self._tenants[0], holds, time.time).step, OFTEN)
         yield again(self._gate.step, 0.0)
         yield from (again(step, pause) for step, pause in self._more)
 
-    async def _hand_in(self, chore: Oddities | Lines | Crowd | Commander) -> None:
-        self._expected += await chore.step()
-
     async def _client(self, number: int, until: float) -> None:
-        planner = Planner(self._seed, number, f"{self._ledger}/do", slowest=self._slowest)
+        planner = Planner(self._seed, number, self._target, slowest=self._slowest)
         share = self._rate / sum(role == "bulk" for _, role in CLIENTS)
         for step in planner.steps():
             began = time.time()
@@ -132,7 +130,7 @@ class Driver:
         done = await self.insist(client, tenant, step.kind, job, resolved(step.body), step.key)
         if done.outcome is not Outcome.OK or done.answer is None:
             return
-        self._expected += step.expected
+        self._backlog.hand_in(step.expected, time.time())
         if step.kind == "createJob" and step.job is not None:
             self._jobs[client, step.job] = done.answer["jobId"]
         if step.again:
@@ -167,8 +165,9 @@ class Driver:
         async with aiohttp.ClientSession() as session:
             while True:
                 async with session.get(f"{self._ledger}/count") as answer:
-                    self.counts = await answer.json()
-                self._over = self.counts["over"]
+                    seen = await answer.json()
+                self._backlog.end(seen.pop("ended"), time.time())
+                self.counts = seen
                 await asyncio.sleep(0.25)
 
     async def wind_down(self) -> None:

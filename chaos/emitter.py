@@ -52,9 +52,10 @@ def about(payload: dict[str, Any]) -> dict[str, Any]:
         "run": told["FOLIOT_RUN"],
         "attempt": int(told["FOLIOT_ATTEMPT"]),
         "fence": int(told["FOLIOT_FENCE"]),
-        "worker": "",
+        "worker": "",  # nobody in here knows; the ledger sees who has started this process
         "job": told.get("FOLIOT_JOB"),
         "scheduled_at": datetime.fromisoformat(at).timestamp(),
+        "concurrency_key": payload.get("account"),
         "payload": digest(payload),
         "nonce": secrets.token_hex(6),
         "isolated": True,

@@ -37,6 +37,17 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def boot_of(pid: int) -> str:
+    """Boot id of the process under test that it descends from; empty if there is none, or it is gone by now."""
+    with suppress(OSError):
+        while pid > 1:
+            entry = Path("/proc") / str(pid)
+            if (boot := _told(entry, "CHAOS_BOOT")) is not None:
+                return boot
+            pid = int(_stat(entry)[1])
+    return ""
+
+
 def freeze(pid: int) -> list[int]:
     """Stop a whole family; who stands still now. Whoever was born meanwhile is found by another look."""
     frozen: list[int] = []
@@ -53,6 +64,14 @@ def thaw(frozen: Sequence[int]) -> None:
         with suppress(OSError):
             if _stat(Path("/proc") / str(pid))[0] == _STOPPED:
                 _send(pid, signal.SIGCONT)
+
+
+def _told(entry: Path, name: str) -> str | None:
+    """What it was told by its environment, as far as that may be read."""
+    with suppress(PermissionError):
+        told = (each.partition(b"=") for each in (entry / "environ").read_bytes().split(b"\0"))
+        return next((value.decode() for key, _, value in told if key == name.encode()), None)
+    return None
 
 
 def _stat(entry: Path) -> list[str]:

@@ -3,7 +3,7 @@
 import random
 from typing import Any, Final
 
-from chaos.chores import FIRST, Caller
+from chaos.chores import FIRST, ON_THE_WEB, Caller
 from chaos.records import Outcome
 
 LONG_AGO: Final = "2026-01-01T00:00:00Z"
@@ -16,8 +16,10 @@ TRIGGERS: Final[dict[str, dict[str, Any]]] = {
 
 
 class Weaver:
-    def __init__(self, caller: Caller, seed: int, number: int, tenant: str) -> None:
+    def __init__(self, caller: Caller, seed: int, number: int, tenant: str, target: str) -> None:
+        """`target`: the address of HTTP handlers."""
         self._caller = caller
+        self._target = target
         self._client = FIRST + 80 + number
         self._tenant = tenant
         self._chance = random.Random(f"{seed}/graphs/{number}")  # noqa: S311 - guards nothing
@@ -59,7 +61,8 @@ class Weaver:
         self._serial += 1
         what = {name: value for name, value in (("fail", fail), ("slow", slow)) if value}
         payload = {"tenant": self._tenant, "serial": f"{self._client}.{self._serial}", **what}
-        body = {"name": key, "key": key, "handler": "quick", "payload": payload, "maxRetries": 0, **more}
+        handler = "quick" if self._serial % ON_THE_WEB else self._target
+        body = {"name": key, "key": key, "handler": handler, "payload": payload, "maxRetries": 0, **more}
         return body | {"dependsOn": list(parents)} if parents else body
 
     def _key(self) -> str:

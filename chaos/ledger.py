@@ -1,25 +1,33 @@
 """The ledger of side effects: one writer, one file, nothing acknowledged that is not on disk. No fault touches it.
 
-Functions report through `Reporter`; HTTP handlers need not, because this process is the address that they call.
+Functions report through `Reporter`, and commands in the same words; HTTP handlers need not, because this process is the
+address that they call.
 """
 
 import argparse
 import asyncio
 import os
+import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import uvloop
 from aiohttp import web
 
 from chaos.act import Act, as_handed_in, new_nonce
+from chaos.family import boot_of
 from chaos.orphan import leave_with_parent
 from chaos.records import Effect, Phase, digest
 from chaos.reporter import Ack, FencedOut, Report
+
+_PEER: Final = struct.Struct("3i")
+"""Process, user and group at the other end of a unix socket, as the kernel has seen them."""
 
 
 class Ledger:
@@ -35,8 +43,8 @@ class Ledger:
         self._told: list[tuple[asyncio.Future[bool], bool]] = []
         self._something = asyncio.Event()
         self.counts = dict.fromkeys(Phase, 0)
-        self.over = 0
-        """Ad-hoc runs that have ended well: what the driver compares with what it handed in."""
+        self.ended: list[str] = []
+        """Payloads of ad-hoc runs that have ended well since the driver asked, which looks for those it handed in."""
 
     def append(self, effects: Sequence[Effect]) -> "list[asyncio.Future[bool]]":
         """Take effects in order; each future is done when its effect is on disk, false if the guard refused it."""
@@ -47,11 +55,12 @@ class Ledger:
         effect.seq, effect.at = self._seq, time.time()
         accepted = not (self._guard and effect.fence < self._highest.get(effect.run, 0))
         if not accepted:
-            effect.phase = Phase.REJECTED
+            effect.phase, effect.refused = Phase.REJECTED, effect.phase
         elif self._guard:
             self._highest[effect.run] = effect.fence
         self.counts[effect.phase] += 1
-        self.over += effect.phase is Phase.END and not effect.failed and effect.job is None
+        if effect.phase is Phase.END and not effect.failed and effect.job is None:
+            self.ended.append(effect.payload)
         self._lines.append(msgspec.json.encode(effect))
         told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._told.append((told, accepted))
@@ -80,7 +89,7 @@ class Ledger:
 
 async def serve_reports(ledger: Ledger, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One reporter: lines of effects in, one acknowledgement per line out, in order."""
-    decoder = msgspec.json.Decoder(Report)
+    decoder, boot = msgspec.json.Decoder(Report), None
     answers: asyncio.Queue[tuple[int, list[asyncio.Future[bool]]]] = asyncio.Queue()
 
     async def answer() -> None:
@@ -93,12 +102,27 @@ async def serve_reports(ledger: Ledger, reader: asyncio.StreamReader, writer: as
     try:
         while line := await reader.readline():
             report = decoder.decode(line)
+            for effect in report.effects:
+                if not effect.worker:
+                    effect.worker = boot = _boot_behind(writer) if boot is None else boot
             answers.put_nowait((report.number, ledger.append(report.effects)))
     except (ConnectionError, msgspec.DecodeError):
         pass  # the reporter was killed in mid-line: what it did not finish saying was not said
     finally:
         task.cancel()
         writer.close()
+
+
+def _boot_behind(writer: asyncio.StreamWriter) -> str:
+    """Boot id of the worker that has started whoever reports, for commands do not know it; empty if it is gone by now.
+
+    The kernel translates the number of a process in a namespace of its own.
+    """
+    with suppress(OSError):
+        line = writer.get_extra_info("socket")
+        pid, *_ = _PEER.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        return boot_of(pid)
+    return ""
 
 
 class Target:
@@ -131,7 +155,9 @@ class Target:
         return web.Response(status=status, text="as planned")
 
     async def count(self, _: web.Request) -> web.Response:
-        return web.json_response({**self._ledger.counts, "over": self._ledger.over})
+        """What was seen in all, and what has ended since the last time; only the driver asks."""
+        ended, self._ledger.ended = self._ledger.ended, []
+        return web.json_response({**self._ledger.counts, "ended": ended})
 
 
 def _effect(request: web.Request, body: Any, act: Act, nonce: str, phase: Phase, *, failed: bool) -> Effect:
@@ -144,7 +170,7 @@ def _effect(request: web.Request, body: Any, act: Act, nonce: str, phase: Phase,
         run=told["Foliot-Run"],
         attempt=int(told["Foliot-Attempt"]),
         fence=int(told["Foliot-Fence"]),
-        worker="",
+        worker="",  # a request does not say which worker sends it; the fence is that of its claim, which does
         job=body["jobId"],
         scheduled_at=msgspec.convert(told["Foliot-Scheduled-At"], type=datetime).timestamp(),
         concurrency_key=act.account,
@@ -154,7 +180,7 @@ def _effect(request: web.Request, body: Any, act: Act, nonce: str, phase: Phase,
     )
 
 
-async def serve(folder: Path, socket: Path, addresses: Sequence[str], ports: Sequence[int], *, guard: bool) -> None:
+async def serve(folder: Path, path: Path, addresses: Sequence[str], ports: Sequence[int], *, guard: bool) -> None:
     ledger = Ledger(folder / "ledger.jsonl", guard=guard)
     target = Target(ledger)
     # A handler whose caller is gone stops, as it would in a well-kept web server: that is what a time-out looks like.
@@ -169,8 +195,8 @@ async def serve(folder: Path, socket: Path, addresses: Sequence[str], ports: Seq
     async def report(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await serve_reports(ledger, reader, writer)
 
-    await asyncio.start_unix_server(report, socket, limit=1 << 24)
-    os.chmod(socket, 0o777)  # noqa: PTH101, S103 - commands run as others
+    await asyncio.start_unix_server(report, path, limit=1 << 24)
+    os.chmod(path, 0o777)  # noqa: PTH101, S103 - commands run as others
     await ledger.run()
 
 

@@ -3,7 +3,7 @@
 import random
 from typing import Any, Final
 
-from chaos.chores import FIRST, Caller
+from chaos.chores import FIRST, ON_THE_WEB, Caller
 from chaos.plan import QUICKLY
 from chaos.records import CROWDED, LIMITS, SIDE, Outcome
 
@@ -22,8 +22,11 @@ _SLOW: Final = {"queue": (1.2, 2.2), "queueOne": (0.7, 1.5), "key": (0.2, 1.2)}
 class Lines:
     """Hands in runs under limits, so many that they wait, and looks after jobs whose runs wait for each other."""
 
-    def __init__(self, caller: Caller, seed: int, number: int, tenant: str) -> None:
+    def __init__(self, caller: Caller, seed: int, number: int, tenant: str, target: str) -> None:
+        """`target`: the address of HTTP handlers."""
         self._caller = caller
+        self._number = number
+        self._target = target
         self._client = FIRST + 40 + number
         self._tenant = tenant
         self._chance = random.Random(f"{seed}/lines/{number}")  # noqa: S311 - guards nothing
@@ -31,27 +34,25 @@ class Lines:
         self._serial = 0
         self._jobs: dict[str, str] = {}
 
-    async def step(self) -> int:
-        """One batch; how many of its runs will end well if nobody loses them."""
+    async def step(self) -> None:
+        """Hand in one batch, start two by hand, and change a limit now and then."""
         dice = self._chance
         if len(self._jobs) <= len(ENDLESS):
             await self._create()
         runs = [self._run("strict") for _ in range(4)]
         runs += [self._run(name) for name in ("pair", "pair", "trio", "trio", "trio")]
         runs[0] |= {"delay": round(dice.uniform(0.1, 1.0), 2)}
-        done = await self._caller.insist(
-            self._client, self._tenant, "createRuns", None, {"runs": runs}, self._key(), None
-        )
+        await self._caller.insist(self._client, self._tenant, "createRuns", None, {"runs": runs}, self._key())
         if BY_HAND in self._jobs:
             for _ in range(2):
                 payload = self._payload(slow=round(dice.uniform(0.1, 0.6), 2))
                 await self._tell("runJob", BY_HAND, {"payload": payload}, self._key())
             if dice.random() < 0.15:
                 await self._tell("changeJob", BY_HAND, {"concurrency": {"limit": dice.randint(1, 3)}})
-        return 0 if done.answer is None else len(runs)
 
     async def _create(self) -> None:
-        missing = [name for name in (BY_HAND, *ENDLESS) if name not in self._jobs]
+        names = (BY_HAND, *ENDLESS)
+        missing = [name for name in names if name not in self._jobs]
         for name in missing[:2]:
             body: dict[str, Any] = {"name": f"{name} of {self._client}", "onDisconnect": "stop"}
             if name == BY_HAND:
@@ -62,6 +63,8 @@ class Lines:
             if body["handler"] in LIMITS:
                 body["concurrency"] = {"limit": LIMITS[body["handler"]], "key": "payload.account"}
                 body["payload"]["account"] = "1"
+            if (self._number + names.index(name)) % 2:  # what is a function of one tenant is none of the other
+                body["handler"] = self._target
             done = await self._caller.insist(self._client, self._tenant, "createJob", None, body, self._key())
             if done.outcome is Outcome.OK and done.answer is not None:
                 self._jobs[name] = done.answer["jobId"]
@@ -78,6 +81,9 @@ class Lines:
         body: dict[str, Any] = {"handler": handler, "payload": payload, "concurrency": limit, "onDisconnect": "stop"}
         # What waits for its retry keeps its place: others of the account must not begin meanwhile.
         body |= {"maxRetries": 3, "backoff": QUICKLY}
+        if self._serial % ON_THE_WEB == 0:
+            # All addresses are one handler to a limit: no account may have two.
+            body["handler"], payload["account"] = self._target, handler
         return body | {"queue": SIDE} if handler == "trio" and dice.random() < 0.3 else body
 
     def _payload(self, **more: Any) -> dict[str, Any]:
@@ -92,23 +98,25 @@ class Lines:
 class Crowd:
     """Hands in more of one tenant than may go at once."""
 
-    def __init__(self, caller: Caller, seed: int) -> None:
+    def __init__(self, caller: Caller, seed: int, target: str) -> None:
+        """`target`: the address of HTTP handlers."""
         self._caller = caller
+        self._target = target
         self._chance = random.Random(f"{seed}/crowd")  # noqa: S311 - guards nothing
         self._seed = seed
         self._serial = 0
 
-    async def step(self) -> int:
-        """One batch; how many of its runs will end well if nobody loses them."""
+    async def step(self) -> None:
+        """Hand in one batch."""
         runs = [self._run() for _ in range(5)]
         key = f"crowd{self._seed}-{self._serial}"
-        done = await self._caller.insist(FIRST + 60, CROWDED, "createRuns", None, {"runs": runs}, key)
-        return 0 if done.answer is None else len(runs)
+        await self._caller.insist(FIRST + 60, CROWDED, "createRuns", None, {"runs": runs}, key)
 
     def _run(self) -> dict[str, Any]:
         dice, self._serial = self._chance, self._serial + 1
         payload: dict[str, Any] = {"tenant": CROWDED, "serial": f"{FIRST + 60}.{self._serial}"}
         payload["slow"] = round(dice.uniform(0.0, 0.4), 2)
         handler, priority = dice.choice(("quick", "slow")), dice.choice(("low", "normal", "high"))
+        handler = handler if self._serial % ON_THE_WEB else self._target
         run = {"handler": handler, "payload": payload, "priority": priority, "onDisconnect": "stop"}
         return run if dice.random() < 0.8 else run | {"delay": round(dice.uniform(0.1, 0.8), 2)}

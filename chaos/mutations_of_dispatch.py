@@ -254,6 +254,19 @@ _CRASHES_UNCOUNTED = Mutant(
     [burst((0.0, "poison", "workers"))],
     75.0,
 )
+_SUCCESS_HANDED_BACK = Mutant(
+    "success-handed-back",
+    "of some runs a worker says that it has not begun them, when their handler has come to a good end",
+    (
+        Edit(
+            "worker/runner.py",
+            "            return SUCCEEDED\n",
+            "            return SUCCEEDED if assignment.run.id % 7 or assignment.run.attempt else Outcome.released()\n",
+        ),
+    ),
+    [burst((0.0, "kill", "worker-0"))],
+    30.0,
+)
 OF_DISPATCH: Final = (
     _GUARDIAN_OFF,
     _ONCE_IGNORED,
@@ -272,4 +285,5 @@ OF_DISPATCH: Final = (
     _DEATH_UNDONE,
     _LATE_CLAIM_KEPT,
     _CRASHES_UNCOUNTED,
+    _SUCCESS_HANDED_BACK,
 )

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import random
+import signal
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,6 +14,7 @@ from chaos.deeds import Deeds
 from chaos.places import ALONE, REMOTE
 from chaos.poison import Poisoner
 from chaos.records import Fault
+from chaos.rush import Rusher
 from chaos.topology import Topology
 
 WARM_UP: Final = 10.0
@@ -24,11 +26,12 @@ ABREAST: Final = 5
 """Faults in one burst: a deck lasts for six, so that ten minutes see all of it."""
 TURN: Final = 8
 ALONE_IN: Final = {2: ("misfire", "schedulers"), 5: ("rollingRestart", "all")}
-"""Bursts of a turn in which only this happens. Both silence all schedulers one way or another: a worker that is killed
-meanwhile is rightly found later, and how quickly workers are found is one of the numbers that we publish."""
+"""Bursts of a turn in which nothing else is broken. Both silence all schedulers one way or another: a worker that is
+killed meanwhile is rightly found later, and how quickly workers are found is one of the numbers that we publish."""
 KINDS: Final = (
     "kill", "stop", "stopSupervisor", "postgresKill", "postgresStop", "delay", "stall", "reset", "halfOpen",
     "cutBeforeCommit", "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart", "poison",
+    "rush",
 )  # fmt: skip
 
 
@@ -36,6 +39,13 @@ POISONED: Final = TURN - 1
 """The burst of a turn in which a run kills one worker after the other. It takes longer than a burst, so it is the last;
 and it begins when the others have been struck, so that what they lost is not taken over by somebody who falls next."""
 POISON_AFTER: Final = 12.0
+RUSH_AFTER: Final = 4.0
+"""Seconds after the schedulers have been stopped. All workers are well then: what they get done is shared out among
+tenants, and how fairly is a number that we publish."""
+CUT_OFF: Final = "api-0"
+"""The API that lives in a network of its own, where there can be any: partitions are its."""
+RUSHES: Final = 6
+"""Turns with a rush: it hands in up to 80,000 runs, and a campaign of hours is to be checked in memory too."""
 REMOTE_KINDS: Final = ("kill", "stop", "partition", "reset", "stall", "delay", "halfOpen")
 """What happens to the worker behind the gateway: one of them in every burst, besides what the deck deals."""
 
@@ -66,9 +76,13 @@ def deck(chance: random.Random) -> list[Strike]:
         ]
 
     cards = [
-        *each("kill", "stop", "cutBeforeCommit", "cutAfterCommit", "reset"),
+        *each("kill", "stop", "cutBeforeCommit", "cutAfterCommit"),
         *(chance.choice(each(kind)) for kind in ("delay", "stall")),
-        Strike("partition", chance.choice(("scheduler-0", "api-0"))),
+        Strike("reset", one_of("worker", 3)),
+        # Of one of the others: each has its wire reset twice besides, in the midst of a commit.
+        Strike("reset", chance.choice((one_of("scheduler", 2), one_of("api", 2)))),
+        Strike("partition", one_of("scheduler", 2)),
+        Strike("partition", CUT_OFF),
         Strike("halfOpen", one_of("worker", 3)),
         Strike("stop", one_of("worker", 3)),
         Strike("stall", one_of("worker", 3)),
@@ -104,8 +118,12 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
             continue
         hand = hand or deck(chance)
         dealt, hand = hand[:ABREAST], hand[ABREAST:]
-        spared = chance.randrange(2)  # one scheduler is left alone, for the same reason
-        struck = [Strike(kind, f"scheduler-{1 - spared}" if "scheduler" in name else name) for kind, name in dealt]
+        # One scheduler is left alone, for the same reason. And one API: for longer than a client waits nobody could
+        # answer else, and how many calls are answered is a number that we publish too.
+        scheduler = f"scheduler-{chance.randrange(2)}"
+        api = CUT_OFF if Strike("partition", CUT_OFF) in dealt else f"api-{chance.randrange(2)}"
+        aim = {"scheduler": scheduler, "api": api}
+        struck = [Strike(kind, aim.get(name.partition("-")[0], name)) for kind, name in dealt]
         bursts.append(Burst(before, [(round(chance.uniform(0.0, 9.0), 2), strike) for strike in struck]))
     apart = random.Random(f"remote/{seed}")  # noqa: S311 - its own, so that the deck of a seed stays what it was
     turn = apart.randrange(len(REMOTE_KINDS))
@@ -113,6 +131,8 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
         if len(burst.strikes) > 1:
             kind = REMOTE_KINDS[(turn + number) % len(REMOTE_KINDS)]
             burst.strikes.append((round(apart.uniform(0.0, 9.0), 2), Strike(kind, REMOTE)))
+        elif burst.strikes[0][1].kind == "misfire" and number < RUSHES * TURN:
+            burst.strikes.append((RUSH_AFTER, Strike("rush", "workers")))
         if number % TURN == POISONED:
             burst.strikes.append((POISON_AFTER, Strike("poison", "workers")))
     return bursts
@@ -128,28 +148,32 @@ class Nemesis:
         only: list[Strike] | None = None,
         bursts: list[Burst] | None = None,
         poisoner: Poisoner | None = None,
+        rusher: Rusher | None = None,
     ) -> None:
         self.bursts = plan(seed, seconds, only=only) if bursts is None else bursts
         self.faults: list[Fault] = []
         self._file: Path = topology.folder / "faults.jsonl"
         self._file.touch()
-        self._deeds = Deeds(topology, random.Random(f"deeds/{seed}"), self._log, poisoner)  # noqa: S311 - guards nothing
+        self._seed = seed
+        self._deeds = Deeds(topology, self._log, poisoner, rusher)
         self._lacking = topology.lacking
 
     async def run(self, until: float) -> None:
         """Strike as planned; what would begin after `until` is left out."""
-        for burst in self.bursts:
+        for number, burst in enumerate(self.bursts):
             if time.time() + burst.quiet >= until:
                 return
             await asyncio.sleep(burst.quiet)
             async with asyncio.TaskGroup() as group:
-                for after, strike in burst.strikes:
+                for place, (after, strike) in enumerate(burst.strikes):
                     if strike.kind not in self._lacking:
-                        group.create_task(self._strike(after, strike))
+                        group.create_task(self._strike(after, strike, f"deeds/{self._seed}/{number}/{place}"))
 
-    async def _strike(self, after: float, strike: Strike) -> None:
+    async def _strike(self, after: float, strike: Strike, name: str) -> None:
+        # Dice of its own: of those that all share, each would get what the others, in their own time, have left.
+        chance = random.Random(name)  # noqa: S311 - guards nothing
         await asyncio.sleep(after)
-        await self._deeds.do(*strike)
+        await self._deeds.do(*strike, chance)
 
     def _log(self, fault: Fault) -> None:
         self.faults.append(fault)
@@ -157,6 +181,16 @@ class Nemesis:
             file.write(msgspec.json.encode(fault) + b"\n")
 
     def unused(self) -> list[str]:
-        """Kinds that are possible here and never happened."""
-        done = {fault.kind for fault in self.faults}
+        """Kinds that are possible here and never happened, or never hurt anybody."""
+        done = {fault.kind for fault in self.faults if _bit(fault)}
         return [kind for kind in KINDS if kind not in done and kind not in self._lacking]
+
+
+def _bit(fault: Fault) -> bool:
+    """Whether it has shown what its kind is there to show.
+
+    A rolling restart stops the database in good order: an outage of that kind for whoever asks when the database was
+    away, and not the stop at once that is dealt.
+    """
+    in_good_order = fault.kind == "postgresStop" and fault.detail != signal.SIGQUIT.name
+    return not fault.idle and not in_good_order

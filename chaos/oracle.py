@@ -103,6 +103,14 @@ class Definition(msgspec.Struct, frozen=True):
         return []
 
 
+def still_wanted(mode: str, window: float, late: float, *, is_last: bool) -> bool:
+    """Whether a job that catches up like this wants an instant that came up so late, both in seconds.
+
+    `is_last`: nothing of it that is late as well follows.
+    """
+    return late <= window and (mode == "all" or (mode == "latest" and is_last))
+
+
 def closed(minute: int) -> bool:
     """Whether the calendar of chaos allows nothing in this minute since the epoch: every third is closed."""
     return minute % 3 == 2

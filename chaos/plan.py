@@ -69,8 +69,8 @@ class Step(msgspec.Struct, frozen=True):
     key: str | None = None
     again: bool = False
     """Sent once more with the same key after it succeeded: the answer must be the same."""
-    expected: int = 0
-    """Runs of it that will end well if nobody cancels them."""
+    expected: list[Any] = []
+    """Payloads of those of its runs that will end well."""
 
 
 class Planner:
@@ -130,13 +130,13 @@ class Planner:
 
     def _batch(self) -> Step:
         dice = self._chance
-        runs, expected = [], 0
+        runs, expected = list[dict[str, Any]](), list[Any]()
         for _ in range(dice.randint(100, 500)):
             run, well = self._act(http=0.02)
             if dice.random() < 0.03:
                 run["delay"] = round(dice.uniform(0.5, 8.0), 2)
             runs.append(run)
-            expected += well
+            expected += [run["payload"]] * well
         return Step(
             "createRuns", 0.0, body={"runs": runs}, key=self._key(), again=dice.random() < 0.03, expected=expected
         )
@@ -157,12 +157,14 @@ class Planner:
         match kind:
             case "createRun" if self.caged and dice.random() < self.caged:
                 payload = {**self._payload(), "slow": round(dice.uniform(*LONG), 2), "fail": 0}
-                return Step(kind, pause, body={"handler": "caged", "payload": payload}, key=self._key(), expected=1)
+                caged = {"handler": "caged", "payload": payload}
+                return Step(kind, pause, body=caged, key=self._key(), expected=[payload])
             case "createRun":
                 run, well = self._act(http=0.3)
                 if dice.random() < 0.3:
                     run |= dice.choice(({"delay": "PT1.5S"}, {"runAt": {"$in": round(dice.uniform(0, 5), 2)}}))
-                return Step(kind, pause, body=run, key=self._key(), again=dice.random() < 0.2, expected=well)
+                expected = [run["payload"]] * well
+                return Step(kind, pause, body=run, key=self._key(), again=dice.random() < 0.2, expected=expected)
             case "createRuns":
                 return msgspec.structs.replace(self._batch(), pause=pause)
             case _:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos.chores import FIRST, UNANSWERED, Caller
-from chaos.records import POISON, Effect, Phase, read_lines
+from chaos.records import POISON, Effect, Phase, each_line
 
 CLIENT: Final = FIRST + 30
 OVER: Final = "failed"
@@ -35,5 +35,5 @@ class Poisoner:
 
     def deaths(self, run: str) -> list[Effect]:
         """The starts that killed a worker, and not only a process of the run's own."""
-        mine = (each for each in read_lines(self._ledger, Effect, about=run) if each.run == run)
+        mine = (each for each in each_line(self._ledger, Effect, about=run) if each.run == run)
         return [each for each in mine if each.phase is Phase.START and not each.isolated]

@@ -20,9 +20,9 @@ def commit(root: Path = ROOT) -> str:
     return f"{name}-dirty" if _git(root, "status", "--porcelain", "--", *_TRIED) else name
 
 
-def folder_for(kind: str) -> Path:
-    """A folder of its own for each commit."""
-    return PROOF / f"{kind}-{commit()}"
+def folder_for(kind: str, tried: str = "") -> Path:
+    """A folder of its own for each commit: the one that was `tried`, or what is checked out."""
+    return PROOF / f"{kind}-{tried or commit()}"
 
 
 def machine() -> dict[str, str]:

@@ -8,7 +8,7 @@ import functools
 import gc
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -131,7 +131,7 @@ class Effect(msgspec.Struct, kw_only=True, omit_defaults=True):
     attempt: int
     fence: int
     worker: str
-    """Whoever reported: boot id of the worker process, or the HTTP target's view of it (empty)."""
+    """Boot id of the worker process; empty if nobody saw it: HTTP targets do not, commands may be gone too soon."""
     job: str | None = None
     scheduled_at: float | None = None
     concurrency_key: str | None = None
@@ -144,6 +144,8 @@ class Effect(msgspec.Struct, kw_only=True, omit_defaults=True):
     """On `end`: the handler is about to report failure, on purpose."""
     isolated: bool = False
     """The handler has a process of its own."""
+    refused: Phase | None = None
+    """What a rejected one would have been."""
 
 
 class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -152,7 +154,7 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
     kind: str
     """kill, stop (SIGSTOP..SIGCONT, of all that it has started), stopSupervisor (of nobody else), postgresKill,
     postgresStop, delay, stall, reset, halfOpen, cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition,
-    rollingRestart, poison (by a run)."""
+    rollingRestart, poison (by a run), rush (more to do than can be done)."""
     target: str
     """api-0, scheduler-1, worker-2, postgres, proxy-1, …"""
     began: float
@@ -163,6 +165,9 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
     detail: str = ""
     late: int = 0
     """Writes of its target that reached the database after it had been declared dead and others had its runs."""
+    idle: bool = False
+    """Nobody was hurt by it: a worker had nothing that others could take over, the full disk refused no write, or
+    somebody who was told to end did not come back. It explains what it may explain, and shows nothing."""
 
 
 class Trail(msgspec.Struct):
@@ -196,7 +201,7 @@ class Dump(msgspec.Struct, kw_only=True):
     left: list[str] = []
     """Processes of commands that were there when everything had come to rest."""
     missed: dict[str, list[dict[str, Any]]] = {}
-    """Recorded ranges of missed instants per tenant: {"job", "from", "through"}."""
+    """Recorded ranges of missed instants per tenant: {"job", "from", "through"}, and when they were "opened"."""
     audit: dict[str, Trail] = {}
     """By tenant, the empty name for callers that nobody knows; nothing at all if it was not read."""
     exposed: dict[str, int] = {}
@@ -250,11 +255,17 @@ def uncollected(deed: Callable[Given, Answer]) -> Callable[Given, Answer]:
     return done
 
 
-def read_lines(path: Path, kind: type[Record], about: str = "") -> list[Record]:
+def each_line(path: Path, kind: type[Record], about: str = "") -> Iterator[Record]:
     """All whole lines that name what they are to be about; a last line cut short by a crash is left out."""
     decoder, named = msgspec.json.Decoder(kind), about.encode()
-    content = path.read_bytes()
-    return [decoder.decode(line) for line in content[: content.rfind(b"\n") + 1].splitlines() if named in line]
+    with path.open("rb") as lines:  # one by one: those of hours are larger than what they say
+        for line in lines:
+            if named in line and line.endswith(b"\n"):
+                yield decoder.decode(line)
+
+
+def read_lines(path: Path, kind: type[Record]) -> list[Record]:
+    return list(each_line(path, kind))
 
 
 @uncollected

@@ -10,6 +10,7 @@ from chaos import course, figures, published
 from chaos.check import Case
 from chaos.check.waits import first_starts
 from chaos.records import Evidence, uncollected
+from chaos.result import Result
 from chaos.run import Done
 from chaos.svg import lateness_over_time
 from chaos.verdict import Verdict
@@ -21,15 +22,15 @@ TRIED = ("commit", "cores", "processor", "system", "Python", "PostgreSQL")
 
 @uncollected
 def make(
-    evidence: Evidence, done: Done, verdict: Verdict, command: str, judged_in: float
+    evidence: Evidence, done: Done, verdict: Verdict, came: Result, judged_in: float
 ) -> tuple[dict[str, Any], str]:
-    """Everything that the report says, and its picture; `command` repeats the run, which took so long to judge."""
+    """Everything that the report says, and its picture; `judged_in`: seconds."""
     case = Case(evidence)
     waits = first_starts(case)
     outcomes = Counter(operation.outcome for operation in evidence.operations)
-    found = {
+    found: dict[str, Any] = {
         **published.machine(),
-        "command": command,
+        **{name: evidence.settings[name] for name in ("commit", "command") if name in evidence.settings},
         "seed": evidence.seed,
         "seconds": evidence.settings["seconds"],
         "acknowledged": done.acknowledged,
@@ -45,7 +46,10 @@ def make(
         "lateness": verdict.measures["L1"],
         "quietTimes": course.quiet_times(case, waits),
         "recovery": verdict.measures["L2"]["promised"] | verdict.measures["L2"]["unpromised"],
+        "failures": came.failures,
+        "shortcomings": came.shortcomings,
         "missedTargets": verdict.missed,
+        "unmeasured": verdict.unmeasured,
         "unjudged": f"{verdict.unjudged} of {verdict.jobs} jobs",
         "zombies": {
             "handlers that ended after others had begun their run": verdict.rare["zombie rejections"],
@@ -78,9 +82,10 @@ def page(found: dict[str, Any]) -> str:
         f"{found['acknowledged']:,} acknowledged runs in {found['seconds']:.0f} s under"
         f" {sum(found['faults'].values())} faults: **{found['verdict']['violations']} violations**."
         + ("" if found["cameToRest"] else " The system did not come to rest."),
-        "",
-        "Every target of quality was met." if not found["missedTargets"] else "Targets of quality that were missed:",
-        *(f"- {each}" for each in found["missedTargets"]),
+        *_list("The run **failed**:", found["failures"], "The run passed."),
+        *_list("It is no proof:", found["shortcomings"]),
+        *_list("Targets of quality that were missed:", found["missedTargets"], "No target of quality was missed."),
+        *_list("Not measured, for there was nothing to measure:", found["unmeasured"]),
         "",
         f"{found['effects']:,} effects were read and judged in {found['judgedIn']:.1f} s.",
         f"Too many unanswered calls to judge their instants: {found['unjudged']}.",
@@ -89,8 +94,7 @@ def page(found: dict[str, Any]) -> str:
         "![Lateness over time, times under fault shaded](lateness.svg)",
         "",
         *_table("What was tried", ("", ""), {name: found[name] for name in (*TRIED, "seed")}),
-        f"To repeat it: `{found['command']}`",
-        "",
+        *([f"To repeat it: `{found['command']}`", ""] if found.get("command") else []),
         *_table("What clients saw", ("outcome", "calls"), found["operations"]),
         *_table("Faults", ("kind", "times"), found["faults"]),
         f"Writes of the database that failed on the full disk: {found['writesWithoutRoom']:,}.",
@@ -119,6 +123,11 @@ def page(found: dict[str, Any]) -> str:
         *_table("Left out", ("kind", "why"), found["notPossibleHere"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _list(title: str, items: list[str], otherwise: str = "") -> list[str]:
+    said = [title, *(f"- {each}" for each in items)] if items else [otherwise] if otherwise else []
+    return ["", *said] if said else []
 
 
 def _in_order(faults: list[dict[str, Any]]) -> list[str]:

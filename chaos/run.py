@@ -21,7 +21,9 @@ from chaos.outsiders import Gossip, Trespasser
 from chaos.places import CLIENT, NODES, REMOTE
 from chaos.plan import SLOWEST
 from chaos.poison import Poisoner
-from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, read_lines
+from chaos.published import commit
+from chaos.records import CROWD, CROWDED, MOST_JOBS, PACE, RATIONED, Effect, Phase, each_line
+from chaos.rush import Rusher
 from chaos.topology import TENANTS, Topology
 from foliot.domain.misfire import GRACE
 from foliot.store.fleet import HEARTBEAT, LEASE, STOPPED_WITHIN
@@ -34,9 +36,15 @@ CALM: Final = 10.0
 PATIENCE: Final = 180.0
 RATE: Final = 700.0
 """Runs a second that the clients hand in: what two cores carry beside everything else."""
+BESIDES: Final = 120.0
+"""Runs a second of everybody else: of chores, of those who make jobs, and of those jobs."""
+LEAST: Final = 10.0
 WEIGH_EVERY: Final = 20.0
 ROTATE_EVERY: Final = 45.0
 OUTSIDE_EVERY: Final = 2.0
+HEAD: Final = "run.json"
+DONE: Final = "done.json"
+"""Files of a run: what it was to be, and what the harness knew when it was over."""
 MOST: Final = 3_000_000
 """Runs of a whole campaign: enough to bound the rate of violations at one in a million, and still checked in memory."""
 
@@ -56,6 +64,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     odd: Odd = USUAL
     chores: bool = True
     patience: float = PATIENCE
+    command: str = ""
+    """What repeats the run."""
     impatient: bool = False
     """End with Caught at the first violation that nothing to come could take back."""
 
@@ -74,7 +84,7 @@ async def run(options: Options, say: Callable[[str], None]) -> Done:
     try:
         await topology.start()
         head = {"seed": options.seed, "settings": _settings(options, topology)}
-        (folder / "run.json").write_bytes(msgspec.json.encode(head))
+        (folder / HEAD).write_bytes(msgspec.json.encode(head))
         api = Api(topology.places.urls, topology.keys, folder / "operations.jsonl")
         try:
             work = _under_load(options, topology, api, say)
@@ -118,6 +128,9 @@ def _settings(options: Options, topology: Topology) -> dict[str, Any]:
         "grace": GRACE.total_seconds(),
         "schedulers": [name for name in NODES if name.startswith("scheduler")],
         "seconds": options.seconds,
+        "everything": options.only is None,
+        "command": options.command,
+        "commit": commit(),
         "remote": REMOTE,
         "crowds": {CROWDED: CROWD},
         "quotas": {RATIONED: MOST_JOBS},
@@ -129,7 +142,7 @@ def _settings(options: Options, topology: Topology) -> dict[str, Any]:
 
 
 async def _under_load(options: Options, topology: Topology, api: Api, say: Callable[[str], None]) -> Done:
-    rate = options.rate or min(RATE, MOST / options.seconds)
+    rate = options.rate or min(RATE, max(LEAST, MOST / options.seconds - BESIDES))
     # Who encrypts cannot hand in runs inside transactions of its own: there is no key for it in the database.
     keys = {tenant: key for tenant, key in topology.keys.items() if tenant != RATIONED}
     insider = Insider(api, topology.proxies, topology.places.dsn(CLIENT), topology.places.urls, keys)
@@ -152,8 +165,15 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
         more=more,
     )
     poisoner = Poisoner(driver, options.seed, TENANTS[0], topology.folder / "ledger.jsonl")
+    rusher = Rusher(driver, options.seed, topology.watch.waiting)
     nemesis = Nemesis(
-        topology, options.seed, options.seconds, only=options.only, bursts=options.bursts, poisoner=poisoner
+        topology,
+        options.seed,
+        options.seconds,
+        only=options.only,
+        bursts=options.bursts,
+        poisoner=poisoner,
+        rusher=rusher,
     )
     began = time.time()
     until = began + options.seconds
@@ -182,7 +202,9 @@ async def _under_load(options: Options, topology: Topology, api: Api, say: Calla
     say("at rest; reading everything back" if quiet else "reading everything back all the same")
     suspicious = _started_twice(topology.folder / "ledger.jsonl")
     rest.write(await rest.dump(api, topology, options.seed, say, quiet=quiet, suspicious=suspicious), topology)
-    return Done(api.acknowledged, dict(topology.lacking), nemesis.unused())
+    done = Done(api.acknowledged, dict(topology.lacking), nemesis.unused())
+    (topology.folder / DONE).write_bytes(msgspec.json.encode(done))
+    return done
 
 
 def _faces(api: Api, seed: int, keys: Mapping[str, str]) -> list[tuple[Callable[[], Awaitable[None]], float]]:
@@ -210,7 +232,7 @@ def _started_twice(path: Path) -> set[str]:
     """Runs that the ledger saw start more than once, or start and not end."""
     starts: dict[str, int] = {}
     ended: set[str] = set()
-    for effect in read_lines(path, Effect):
+    for effect in each_line(path, Effect):
         if effect.phase is Phase.START:
             starts[effect.run] = starts.get(effect.run, 0) + 1
         elif effect.phase is Phase.END and not effect.failed:

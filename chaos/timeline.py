@@ -6,6 +6,7 @@ operations that have yet to take effect in it. Where all worlds agree, something
 do not, it may.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from enum import IntEnum, StrEnum
@@ -14,13 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from chaos.oracle import Body, Definition, body_of, definition_of, patched
+from chaos.policy import FIELDS, LEFT_OUT, LETS_GO, edited, policy_of
 from chaos.records import Operation, Outcome
 
 MANY: Final = 3
 MOST_WORLDS: Final = 4_096
 """Beyond this the job is not judged: its owner made more unanswered calls than anybody can reason about."""
 
-_SHOWN: Final = (
+_SHOWN: Final = (  # of what decides when it runs, and with what
     "payload", "cronExpression", "rrule", "when", "timezone", "dst", "every", "scheduleAt", "endsAt", "overlap",
     "catchUp", "jitter", "maxRuns", "calendar", "concurrency",
 )  # fmt: skip
@@ -82,6 +84,15 @@ class Timeline:
         first = bisect_right(self.moments, start) - 1
         last = bisect_right(self.moments, end)
         return set().union(*self.possible[max(first, 0) : last])
+
+    def span(self) -> tuple[float, float]:
+        """From when on, and until when, it may have been there and not cancelled, which is for good."""
+        until = math.inf
+        for moment, standings in zip(reversed(self.moments), reversed(self.possible), strict=True):
+            if any(each is not None and each.gate is not Gate.CANCELLED for each in standings):
+                break
+            until = moment
+        return next(iter(self.moments[1:]), math.inf), until
 
     @property
     def last(self) -> frozenset[Standing | None]:
@@ -182,7 +193,9 @@ def _applied(standing: Standing | None, operation: Operation) -> Standing | None
     if standing is None or (standing.gate is Gate.CANCELLED and operation.kind not in _CANCELS):
         return None
     if operation.kind == "changeJob":
-        return Standing(patched(standing.body, operation.body or {}), standing.gate)
+        patch = operation.body or {}
+        after = patched(standing.body, patch)
+        return Standing(after if "onDisconnect" in patch else edited(standing.body, after), standing.gate)
     return Standing(standing.body, _GATES[operation.kind])
 
 
@@ -200,4 +213,12 @@ def agrees(view: dict[str, Any], standing: Standing) -> bool:
     if status in {"paused", "pending"} and (status == "paused") != (standing.gate is Gate.PAUSED):
         return False
     shown = definition_of(body_of({name: view[name] for name in _SHOWN if name in view}))
-    return shown == standing.definition
+    return shown == standing.definition and _is_run_like(view, standing)
+
+
+def _is_run_like(view: dict[str, Any], standing: Standing) -> bool:
+    """Whether what it says of how the job is run is what its owner wrote: all that it shows, and what it leaves out."""
+    shown = FIELDS & view.keys()
+    said, meant = policy_of(body_of({name: view[name] for name in shown})), policy_of(standing.body)
+    gone = LETS_GO if standing.gate is Gate.CANCELLED else frozenset()
+    return all(said[name] == meant[name] for name in (shown | LEFT_OUT) - gone)

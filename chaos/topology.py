@@ -16,12 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from chaos.barracks import Barracks
+from chaos.ends import ENDS
 from chaos.ground import Clocks, Disk, Lacking, Network
 from chaos.node import Node
 from chaos.patience import until
 from chaos.places import APART, NODES, REMOTE, Places
 from chaos.proxy import Mode, Proxies
-from chaos.records import CROWD, CROWDED, MOST_JOBS, RATIONED
+from chaos.records import CROWD, CROWDED, MOST_JOBS, NO_ROOM, RATIONED
 from chaos.site import Site
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresError, PostgresServer
@@ -187,6 +188,11 @@ class Topology:
                 found += [ids[boot.pid] for boot in node.boots if boot.name in boots and boot.pid in ids]
         return found
 
+    def without_room(self) -> int:
+        """Writes of the database that failed so far because the disk was full, by its own word."""
+        logs = self._home.glob("postgres.log*")  # one that has grown too large is put aside when the server starts
+        return sum(log.read_text(errors="replace").count(NO_ROOM) for log in logs)
+
     def names_of(self, boot: str) -> list[str]:
         """Its boot id, and Foliot's own name of the worker that it was."""
         pids = [each.pid for each in self.nodes[boot.partition(".")[0]].boots if each.name == boot]
@@ -214,7 +220,8 @@ class Topology:
             environment |= self.barracks.environment()
         if name in self.networks:
             command = self.networks[name].inside(command)
-        return Node(name, command, environment, self.folder / "logs" / f"{name}.log", folder=ROOT)
+        log, ends = self.folder / "logs" / f"{name}.log", self.folder / ENDS
+        return Node(name, command, environment, log, folder=ROOT, ends=ends)
 
     def _at_database(self, name: str) -> dict[str, str]:
         return {"FOLIOT_DATABASE_URL": self.places.dsn(name), **self._master}

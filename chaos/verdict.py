@@ -8,7 +8,7 @@ import msgspec
 from chaos.check import SAFETY, Case, Finding, not_in_play, safety_findings
 from chaos.check.quality import measures
 from chaos.check.rare import rare_paths
-from chaos.check.targets import missed_targets
+from chaos.check.targets import missed_targets, unmeasured
 from chaos.check.titles import TITLES
 from chaos.records import Evidence, uncollected
 from chaos.slice import story
@@ -53,6 +53,11 @@ class Verdict(msgspec.Struct, kw_only=True):
     def missed(self) -> list[str]:
         """Targets of quality that were not met, in words."""
         return [f"{each.finding.check} {each.finding.message}" for each in self.findings if not each.finding.violation]
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Measures with a target that had nothing to go by, in words."""
+        return list(unmeasured(self.measures))
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)

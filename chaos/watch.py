@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from chaos import trails
+from chaos.oracle import still_wanted
 from chaos.records import Trail
 from foliot.domain.ids import encode
 from foliot.kit.postgres import PostgresError, PostgresServer
@@ -40,23 +41,33 @@ SELECT slot.id
 """Lines with room in which somebody stands, and nobody has announced itself who will look after them."""
 MISSED: Final = """
 SELECT tenant.name AS tenant, owned.job, greatest(firing.at, owned.after + interval '1 microsecond') AS since,
-       least(firing.through, owned.until) AS through
+       least(firing.through, owned.until) AS through, firing.at, firing.missed, firing.opened_at,
+       owned.catch_up, owned.catch_up_window,
+       firing.following IS NULL OR firing.following > least(firing.late_through, owned.until) AS is_last
   FROM foliot.firing
   JOIN (SELECT schedule, job, tenant, after, until, catch_up, catch_up_window FROM foliot.subscription
         UNION ALL
         SELECT schedule, job, tenant, after, until, catch_up, catch_up_window FROM foliot.past_subscription
          WHERE NOT paused) AS owned USING (schedule)
   JOIN foliot.tenant ON tenant.id = owned.tenant
- WHERE (firing.missed OR NOT foliot.catches_up(owned.catch_up, owned.catch_up_window, owned.until, firing.at,
-                                               firing.opened_at, firing.following, firing.late_through))
+ WHERE (firing.missed OR firing.late_through IS NOT NULL)
    AND firing.through > owned.after AND firing.at <= owned.until
  ORDER BY 1, 2, 3
 """
+"""All that came up late, whether its job still wanted it or not: that is the oracle's to say, and not the product's.
+`is_last`: nothing of the same definition that was late as well follows."""
+_MODES: Final = ("none", "latest", "all")
+"""Of `catch_up`, by their number."""
 BACKFILLED: Final = """
 SELECT operation.job, operation.id AS operation, item.run
   FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
  WHERE item.run IS NOT NULL AND operation.job IS NOT NULL ORDER BY 1, 2, 3
 """
+_WAITING: Final = """
+SELECT tenant.name AS tenant, count(*) AS runs
+  FROM foliot.ready JOIN foliot.run ON run.id = ready.run JOIN foliot.tenant ON tenant.id = run.tenant GROUP BY 1
+"""
+"""With 30,000 runs a look took 41 ms, connecting and all, beside other work."""
 BEHIND: Final = """
 SELECT EXISTS (SELECT FROM foliot.schedule WHERE next_at < clock_timestamp() - interval '1 second')
        OR EXISTS (SELECT FROM foliot.firing WHERE closed_at IS NULL) AS behind
@@ -105,13 +116,24 @@ class Watch:
         # All the time: at the end there is nothing to see, for later comers call who was left behind.
         self.uncalled.update(row["id"] for row in await connection.fetch(_UNCALLED))
 
+    def holds(self, pid: int) -> bool:
+        """Whether something is in the hands of this process's worker, dead or alive."""
+        return pid in self._seen and self._seen[pid].claims > 0
+
     def at_work(self, pid: int) -> bool:
-        """Whether the worker of this process holds something."""
-        return pid in self._seen and not self._seen[pid].dead and self._seen[pid].claims > 0
+        """Whether it lives and holds something."""
+        return self.holds(pid) and not self._seen[pid].dead
 
     def overtaken(self, pid: int) -> bool:
         """Whether it was declared dead and everything taken from it."""
         return pid in self._seen and self._seen[pid].dead and not self._seen[pid].claims
+
+    async def waiting(self) -> dict[str, int]:
+        """By tenant: runs that may begin, and that no worker has taken yet."""
+        connection = await self.connect()
+        rows = await connection.fetch(_WAITING)
+        await connection.close()
+        return {row["tenant"]: row["runs"] for row in rows}
 
     async def behind(self) -> bool:
         connection = await self.connect()
@@ -192,10 +214,13 @@ def decisions(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def missed_ranges(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
-    """What `MISSED` found, by tenant."""
+    """What of `MISSED` was rightly left out, by tenant; when it came up is told too."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["tenant"], []).append(
-            {"job": encode("job", row["job"]), "from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
-        )
+        late = (row["opened_at"] - row["at"]).total_seconds()
+        mode, window = _MODES[row["catch_up"]], row["catch_up_window"]
+        if row["missed"] or not still_wanted(mode, window, late, is_last=row["is_last"]):
+            instants = {"from": rfc3339(row["since"]), "through": rfc3339(row["through"])}
+            told = {"job": encode("job", row["job"]), **instants, "opened": rfc3339(row["opened_at"])}
+            found.setdefault(row["tenant"], []).append(told)
     return found

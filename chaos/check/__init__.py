@@ -13,6 +13,7 @@ from chaos.check.catchup import caught_up_wrongly
 from chaos.check.command import left_somebody
 from chaos.check.concurrency import limits_broken, overlaps
 from chaos.check.confided import entrusted, let_out
+from chaos.check.endings import false_ends, shared_claims
 from chaos.check.executions import (
     at_most_once_broken,
     early_start,
@@ -62,6 +63,7 @@ _OF_ALL: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     limits_broken,
     overlaps,
     job_of_another,
+    shared_claims,
     false_answers,
     outbox,
     letters_broken,
@@ -93,6 +95,7 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     wrong_tenant,
     false_status,
     false_attempts,
+    false_ends,
     disordered_times,
 )
 _OF_EACH_JOB: tuple[Callable[[Case, Occurrences], Iterator[Finding]], ...] = (

@@ -5,13 +5,16 @@ left over differs from what the labels say, the product mislabels occurrences (S
 """
 
 import heapq
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 
 from chaos.check.case import Case
+from chaos.check.facts import Job
 from chaos.check.finding import Finding
 from chaos.check.occurrences import Class, Occurrences
 from chaos.oracle import MICRO, Definition
+from chaos.timeline import Gate
 
 
 def mislabelled(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
@@ -48,10 +51,22 @@ def _windows(case: Case, found: Occurrences) -> tuple[list[tuple[float, float]],
         if not starts or min(starts) > case.cutoff:
             continue  # it did not run, and the other checks ask why; or its start is not looked at, like itself
         begin = instant / MICRO - case.bounds.early
-        windows.append((begin, case.faults.postponed(begin + case.bounds.lateness + jitter)))
+        end = begin + case.bounds.lateness + jitter
+        windows.append((begin, case.faults.postponed(_held(found.job, begin, end, case.bounds.lateness))))
         if class_ is Class.MUST:
             needed.add(begin)
     return windows, needed
+
+
+def _held(job: Job, begin: float, end: float, lateness: float) -> float:
+    """The end of a window, put off by pauses that fall into it: what was made before waits until they are over."""
+    timeline = job.timeline
+    for since, until, standings in zip(
+        timeline.moments, [*timeline.moments[1:], math.inf], timeline.possible, strict=True
+    ):
+        if since <= end and until > begin and any(each is not None and each.gate is Gate.PAUSED for each in standings):
+            end = max(end, until + lateness)
+    return end
 
 
 def _matched(starts: list[float], windows: list[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
+from chaos.check.halts import FIRES, done_by
 from chaos.oracle import MICRO
 from chaos.records import Outcome
 
@@ -50,23 +51,41 @@ class Budget:
     def may_be_used_up(self, case: Case, instant: int, decided: float = 0.0) -> bool:
         """Whether an instant may rightly have gone without: there may have been no run left for it.
 
-        `decided`: when that was found, if it is known. What came up late stands behind all that was on time then.
+        `decided`: when that was found, if it is known. Else it was within the grace, or as soon as somebody could. What
+        was made after that has taken nothing from it. What came up late stands behind all that was on time then, and is
+        paid for by the number that was set in the meantime.
         """
         if not self.limited:
             return False
         at = instant / MICRO
-        changes = self._changes(case)
-        # What came up late is paid for by the number that was set in the meantime.
-        end = max(decided, next((end for _, end in changes[1:] if end > at), math.inf))
+        bounds = case.bounds
+        end = decided + bounds.clock if decided else max(at + bounds.grace, done_by(case.faults, bounds, at, FIRES))
         numbers = {each.definition.max_runs for each in self._job.timeline.between(at, end) if each is not None}
         least = min((number for number in numbers if number is not None), default=math.inf)
+        begin = self._renewed(case, at)
         # One that is skipped when its place in the jitter window has come was made, and counts.
         spent = sum(
-            _made(run) <= end and (run.status != "skipped" or any(each.jitter for each in self._job.definitions))
+            begin < _made(run) <= end
+            and (run.status != "skipped" or any(each.jitter for each in self._job.definitions))
             for run in self._job.runs
             if run.id not in self._job.by_hand
         )
         return spent >= least
+
+    def _renewed(self, case: Case, at: float) -> float:
+        """Since when runs count at the latest: another number was set, for certain, and all begins anew.
+
+        The same number once more changes nothing.
+        """
+        renewed = -math.inf
+        for begin, end in self._changes(case):
+            before, after = (self._numbers(moment) for moment in (begin, end))
+            if end <= at and len(after) == 1 and not before & after:
+                renewed = begin
+        return renewed
+
+    def _numbers(self, at: float) -> set[int | None]:
+        return {each.definition.max_runs for each in self._job.timeline.between(at, at) if each is not None}
 
     def _changes(self, case: Case) -> list[tuple[float, float]]:
         """When the number may have been set, in order."""

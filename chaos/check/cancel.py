@@ -55,7 +55,8 @@ def has_stopped(case: Case, run: Run, since: float, until: float, check: str = "
             yield _about(run, "went on", f"was alive {each.at - until:.3f} s after it had to be over", each.at, check)
             return
     ended = run.moment("finishedAt") or 0.0
-    if ended > until + case.bounds.clock and not case.faults.near(since, ended, case.bounds.lease):
+    holder = case.worker_of(run.starts[-1]) if run.starts else None
+    if ended > until + case.bounds.clock and not case.faults.held(holder, since, ended):
         yield _about(run, "late", f"was over {ended - until:.3f} s later than was told", ended, check)
 
 

@@ -1,14 +1,17 @@
 """S15: of the instants that came up late those were run that their job still wanted, and no others.
 
-Judged are instants that nobody can have handled within their grace, because no scheduler was running: whatever the
-product may say of itself, they were late.
+That something was run and should not have been is judged of instants that nobody can have handled within their grace,
+because no scheduler was running: whatever the product may say of itself, they were late. That something was left out is
+judged of all.
 """
 
+import math
 from collections.abc import Iterator
 
 from chaos.check.case import Case
 from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
+from chaos.check.halts import FIRES, done_by
 from chaos.check.occurrences import Occurrences
 from chaos.oracle import MICRO, Definition
 
@@ -20,8 +23,11 @@ def caught_up_wrongly(case: Case, found: Occurrences) -> Iterator[Finding]:
         late = [each for each in found.owners if first <= each / MICRO <= last and each not in found.unsure]
         for instant in late:
             yield from _unwanted(found, instant, end)
-            yield from _left_out(case, found, instant, end)
         yield from _several(case, found, late)
+    if found.job.missed and any(each.catch_up == "all" for each in found.job.definitions):
+        for instant in found.owners:
+            if found.missed(instant):
+                yield from _left_out(case, found, instant)
 
 
 def _unwanted(found: Occurrences, instant: int, end: float) -> Iterator[Finding]:
@@ -35,15 +41,21 @@ def _unwanted(found: Occurrences, instant: int, end: float) -> Iterator[Finding]
         yield _about("window", message, found.job, runs[0])
 
 
-def _left_out(case: Case, found: Occurrences, instant: int, end: float) -> Iterator[Finding]:
-    """By when it must have been noticed it was still inside the window, and yet it is recorded as missed."""
-    owner = found.owners[instant]
-    if owner.catch_up != "all" or not found.missed(instant):
+def _left_out(case: Case, found: Occurrences, instant: int) -> Iterator[Finding]:
+    """It came up, or had to, while it was still inside the window, and yet it is recorded as missed.
+
+    What had to come up within its grace is no question of catching up: S3 asks for that.
+    """
+    owner, at = found.sole(instant), instant / MICRO
+    if owner is None or owner.catch_up != "all":
         return
-    noticed = case.faults.postponed(end)
-    if noticed - instant / MICRO < owner.window / MICRO and not found.budget.may_be_used_up(case, instant):
-        message = f"the instant {instant / MICRO:.6f} was left out although the job catches up with all"
-        yield Finding(check="S15", rule="all", message=message, job=found.job.id, at=instant / MICRO)
+    opened = found.opened(instant)
+    noticed = min(done_by(case.faults, case.bounds, at, FIRES), math.inf if opened is None else opened)
+    if not case.bounds.grace < noticed - at < owner.window / MICRO:
+        return
+    if not found.budget.may_be_used_up(case, instant, opened or 0.0):
+        message = f"the instant {at:.6f} was left out although the job catches up with all"
+        yield Finding(check="S15", rule="all", message=message, job=found.job.id, at=at)
 
 
 def _several(case: Case, found: Occurrences, late: list[int]) -> Iterator[Finding]:

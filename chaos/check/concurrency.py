@@ -107,7 +107,7 @@ def stood_in_line(case: Case, run: Run) -> float:
         # What came before its time stands in line when somebody has noticed that it is due.
         return due + case.bounds.lateness if due > told else told
     made = _made(run)
-    late = case.bounds.straggler if case.faults.troubled(made) else case.bounds.uncertainty
+    late = case.bounds.uncertainty if case.faults.quiet(made) else case.bounds.straggler
     return max(run.scheduled or 0.0, made) + late
 
 

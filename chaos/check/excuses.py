@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from chaos.check.case import Case
 from chaos.check.facts import Run
+from chaos.check.halts import FIRES, done_by
 from chaos.oracle import MICRO
 from chaos.records import Outcome
 
@@ -17,22 +18,30 @@ _CLOSES = frozenset({"pauseJob", "cancelJob", "deleteJob"})
 def missed_wrongly(case: Case, found: "Occurrences", instant: int) -> str | None:
     """An instant is missed only when nobody could fire it within its grace, and of several the latest is not."""
     at, bounds = instant / MICRO, case.bounds
-    if not case.faults.kept_from_firing(at, at + bounds.grace, bounds.recovery):
-        return "is recorded as missed, and no fault kept the schedulers from firing it"
-    following = found.after(instant)
-    owner = found.sole(instant)
-    if owner is None or owner.catch_up != "latest":  # S15 asks what the other modes made of it
-        return None
+    if done_by(case.faults, bounds, at, FIRES) <= at + bounds.grace:
+        return "is recorded as missed, and there was a scheduler that could fire it in time"
+    opened = found.opened(instant)
+    if opened is not None and opened - at < bounds.grace - bounds.clock:
+        return f"is recorded as missed, and came up after {opened - at:.3f} s, which is in time"
+    if _is_latest(case, found, instant):
+        return "is the latest of those that were missed, and was not caught up"
+    return None
+
+
+def _is_latest(case: Case, found: "Occurrences", instant: int) -> bool:
+    """Whether a job that wants the latest of those that are late was denied it; S15 asks what became of other modes."""
+    at, bounds = instant / MICRO, case.bounds
+    following, owner = found.after(instant), found.sole(instant)
+    if owner is None or owner.catch_up != "latest":
+        return False
     if following is None or found.missed(following) or found.owners[following] != owner:
-        return None
+        return False
     if found.disturbed(instant, following, bounds.uncertainty) or found.budget.may_be_used_up(case, instant):
-        return None
+        return False
     runs = found.records.get(following)
     made = None if not runs else runs[0].moment("createdAt")
     # The latest of those that are late is fired: so what follows a miss was itself handled late.
-    if made is not None and made - following / MICRO < bounds.grace - 1 and made - at < owner.window / MICRO:
-        return "is the latest of those that were missed, and was not caught up"
-    return None
+    return made is not None and made - following / MICRO < bounds.grace - 1 and made - at < owner.window / MICRO
 
 
 def skipped_wrongly(case: Case, found: "Occurrences", run: Run) -> str | None:

@@ -128,7 +128,10 @@ def _justified(case: Case, run: Run, before: Effect, after: Effect) -> bool:
         return True
     if row is None and any(end.failed and end.fence == older.fence and end.at <= newer.at for end in run.ends):
         return True
-    return poisonous(case, run) or case.faults.held(case.worker_of(older), before.at, after.at)
+    # What happened to its worker when the result had long been told cannot have cost it.
+    told = max((end.at for end in run.ends if end.fence == older.fence), default=after.at)
+    until = min(after.at, told + case.bounds.straggler)
+    return poisonous(case, run) or case.faults.held(case.worker_of(older), before.at, until)
 
 
 def _about(run: Run, check: str, rule: str, message: str, at: float | None = None) -> Finding:

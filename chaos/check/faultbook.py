@@ -26,6 +26,10 @@ def strikes_everybody(fault: Fault) -> bool:
     return fault.kind in _NETWORK and not fault.workers and not fault.target.startswith(_NODES)
 
 
+def _is_api(fault: Fault) -> bool:
+    return fault.target.startswith("api")
+
+
 class FaultBook:
     def __init__(self, faults: Iterable[Fault], bounds: Bounds) -> None:
         self.all = sorted(faults, key=lambda fault: fault.began)
@@ -57,28 +61,15 @@ class FaultBook:
         """What happened to this worker."""
         return [] if worker is None else self._by_worker.get(worker, [])
 
-    def near(self, start: float, end: float, after: float) -> bool:
-        """Whether any fault, or the time `after` it, touches [start, end]."""
-        return any(fault.began <= end and fault.ended + after >= start for fault in self.all)
-
-    def kept_from_firing(self, start: float, end: float, after: float) -> bool:
-        """As `near`, of faults that can keep schedules from being fired: workers and APIs have no part in that."""
-        return any(
-            fault.began <= end and fault.ended + after >= start and not fault.target.startswith(("api", "worker"))
-            for fault in self.all
-        )
-
     def postponed(self, deadline: float) -> float:
-        """A deadline, put off by the faults that came before it and by what it takes to recover from them."""
-        begins, ends = self._outages
-        position = bisect_right(begins, deadline)
-        return max(deadline, ends[position - 1]) if position else deadline
+        """A deadline, put off by the faults that were on or felt before it, and by what it takes to recover from them.
 
-    def troubled(self, at: float) -> bool:
-        """Whether a fault was on, or had not been recovered from."""
-        begins, ends = self._outages
-        position = bisect_right(begins, at)
-        return position > 0 and ends[position - 1] >= at
+        Faults that come when those before are no longer felt have no part in it: else one campaign is one outage.
+        """
+        begins, ends = self._delaying
+        position = bisect_right(begins, deadline)
+        recovered = ends[position - 1] - self.aftermath + self._recovery if position else deadline
+        return max(deadline, recovered)
 
     def quiet(self, at: float) -> bool:
         """Whether no fault was on, nor its aftermath: what is measured at such a moment is the product's own."""
@@ -105,8 +96,10 @@ class FaultBook:
         return found
 
     @cached_property
-    def _outages(self) -> tuple[list[float], list[float]]:
-        return _merged((fault.began, fault.ended + self._recovery) for fault in self.all)
+    def _delaying(self) -> tuple[list[float], list[float]]:
+        """Times at which runs may have been held up that nobody has to hand in; with APIs they have nothing to do."""
+        felt = (each for each in self.all if each.kind not in _HARMLESS and (each.workers or not _is_api(each)))
+        return _merged((fault.began, fault.ended + self.aftermath) for fault in felt)
 
     @cached_property
     def _felt(self) -> tuple[list[float], list[float]]:

@@ -11,7 +11,8 @@ from chaos.check.finding import Finding
 from chaos.check.occurrences import Occurrences
 from chaos.oracle import MICRO, Definition
 
-_STEP = 2_000
+_MILLISECOND = 1_000
+_STEP = 2 * _MILLISECOND
 """Microseconds: places are whole milliseconds."""
 
 
@@ -68,10 +69,15 @@ def _unsteady(case: Case, window: int, places: list[Place]) -> Iterator[Finding]
         made = place.run.moment("createdAt") or 0.0
         late = made - place.instant / MICRO > case.bounds.grace - 1
         # Less room than the window: what its place in the window is, only one with all the room there is would say.
-        wanted = usual[widest] % place.room if widest == window and place.room else usual[place.room]
+        wanted = usual[widest] % _in_whole(place.room) if widest == window and place.room else usual[place.room]
         if abs(place.offset - wanted) > _STEP and not (late and place.offset == 0):
             told = f"is due {place.offset / MICRO:.3f} s after its instant, others of its job {wanted / MICRO:.3f} s"
             yield _about(place, "place", told)
+
+
+def _in_whole(room: int) -> int:
+    """Distances are whole milliseconds too: what is left after many of them would differ by as many parts of one."""
+    return max(1, round(room / _MILLISECOND)) * _MILLISECOND
 
 
 def _about(place: Place, rule: str, message: str) -> Finding:

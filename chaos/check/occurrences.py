@@ -13,10 +13,12 @@ from chaos.check.case import Case
 from chaos.check.excuses import missed_wrongly, skipped_wrongly
 from chaos.check.facts import Job, Run
 from chaos.check.finding import Finding
-from chaos.oracle import MICRO, Definition
+from chaos.oracle import MICRO, Definition, seconds
 from chaos.records import Outcome
 from chaos.timeline import Gate, Standing
 
+_PIECE = 600.0
+"""Seconds. Of a day's campaign a job sees a few minutes, and thousands of jobs are asked about."""
 _NEVER_RAN = frozenset({"skipped", "cancelled", "missed"})
 
 
@@ -40,6 +42,8 @@ class Occurrences:
         """Instants that the product's own ledger may show, those of a pause too; whether it must."""
         self.away: dict[int, bool] = {}
         """Likewise: instants that a calendar took away, or moved."""
+        self.late: list[tuple[int, int, float]] = []
+        """Ranges of missed instants, and when they came up."""
         self.budget = Budget(job)
         self.records: dict[int, list[Run]] = defaultdict(list)
         for run in job.runs:
@@ -50,6 +54,10 @@ class Occurrences:
         return any(first <= instant <= last for first, last in self.job.missed) or any(
             run.status == "missed" for run in self.records.get(instant, ())
         )
+
+    def opened(self, instant: int) -> float | None:
+        """When one that was missed came up, by the product's own word, if it is known."""
+        return max((at for first, last, at in self.late if first <= instant <= last), default=None)
 
     def sole(self, instant: int) -> Definition | None:
         """The definition that owns it beyond doubt."""
@@ -109,15 +117,21 @@ class Occurrences:
 def all_occurrences(case: Case) -> dict[str, Occurrences]:
     """Jobs with parents have no instants of their own: S22 looks at those."""
     own = (job for job in case.jobs.values() if job.timeline.judged and job.id not in case.graphs.needs)
-    return {job.id: _occurrences(case, job) for job in own}
+    found = {job.id: _occurrences(case, job) for job in own}
+    for row in (row for rows in case.evidence.dump.missed.values() for row in rows):
+        if row["job"] in found and "opened" in row:
+            first, last = (round(seconds(row[name]) * MICRO) for name in ("from", "through"))
+            found[row["job"]].late.append((first, last, seconds(row["opened"])))
+    return found
 
 
 def _occurrences(case: Case, job: Job) -> Occurrences:
     """Class every instant, and lay the job's scheduled runs beside them."""
     found = Occurrences(job)
-    recurring = {each: set(each.instants(case.began, case.cutoff)) for each in job.definitions if each.recurring}
+    begin, end = _judged_window(case, job)
+    recurring = {each: set(each.instants(begin, end)) for each in job.definitions if each.recurring}
     delta = case.bounds.uncertainty
-    away = {each: set(each.away(case.began, case.cutoff)) for each in recurring if each.rule is not None}
+    away = {each: set(each.away(begin, end)) for each in recurring if each.rule is not None}
     for instant in set().union(*away.values()):
         standings = job.timeline.between(instant / MICRO - delta, instant / MICRO + delta)
         found.away[instant] = all(each is not None and _owns(each, instant, away) for each in standings)
@@ -136,6 +150,14 @@ def _occurrences(case: Case, job: Job) -> Occurrences:
         elif firing:
             found.classes[instant] = Class.MAY
     return found
+
+
+def _judged_window(case: Case, job: Job) -> tuple[float, float]:
+    """Somewhat more than the job's own time: in whole pieces, so that jobs with the same expression share an answer."""
+    since, until = job.timeline.span()
+    delta = case.bounds.uncertainty
+    begin = max(case.began, (since - delta) // _PIECE * _PIECE)
+    return begin, max(begin, min(case.cutoff, (until + delta) // _PIECE * _PIECE + _PIECE))
 
 
 def check_occurrences(case: Case, found_of: dict[str, Occurrences]) -> Iterator[Finding]:
@@ -214,7 +236,7 @@ def _behind_a_closed_gate(case: Case, job: Job, run: Run, one_time: set[int | No
             )
         else:
             is_open = any(each is not None and each.gate is Gate.OPEN for each in standings)
-        if not is_open and not case.faults.near(start.at - hold, start.at, case.bounds.lease + case.bounds.slack):
+        if not is_open and not case.faults.held(case.worker_of(start), start.at - hold, start.at):
             yield Finding(
                 check="S5",
                 rule="closed",

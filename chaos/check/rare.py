@@ -4,7 +4,7 @@ from chaos.check.audit import told
 from chaos.check.budget import Budget
 from chaos.check.cancel import cancels
 from chaos.check.case import Case
-from chaos.check.command import commanded
+from chaos.check.command import commanded, is_command
 from chaos.check.confided import indiscretions
 from chaos.check.facts import Call, Job, Run
 from chaos.check.forbidden import held_back
@@ -17,6 +17,7 @@ from chaos.check.newest import superseded
 from chaos.check.poison import quarantines
 from chaos.check.rare_lines import waited
 from chaos.check.rations import refusals
+from chaos.check.retries import is_at_most_once
 from chaos.check.reuse import reuses
 from chaos.check.sealed import kept
 from chaos.check.versions import edits
@@ -69,6 +70,7 @@ def rare_paths(case: Case) -> dict[str, int]:
         **cancels(case),
         **woven(case),
         **commanded(case),
+        **_commanded_once(case),
         **superseded(case),
         **key_uses(case),
         **edits(case),
@@ -89,6 +91,15 @@ def _decided(case: Case, deed: str, *, by_hand: bool) -> int:
 def _inside(case: Case, outcome: Outcome) -> int:
     calls = (call.first for call in case.calls if call.first.kind == "submitInside")
     return sum(each.outcome is outcome and each.answer is not None for each in calls)
+
+
+def _commanded_once(case: Case) -> dict[str, int]:
+    """Nothing where the machine lets nobody run commands."""
+    if not case.evidence.settings.get("commands"):
+        return {}
+    runs = [run for run in case.runs.values() if run.submission and is_command(run.submission.body)]
+    well = (run for run in runs if run.status == "completed" and is_at_most_once(case, run))
+    return {"commands that were delivered at most once": sum(1 for _ in well)}
 
 
 def _remote(case: Case, run: Run) -> int:

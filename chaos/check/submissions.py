@@ -7,13 +7,15 @@ from chaos.check.calls import apart
 from chaos.check.case import Case
 from chaos.check.facts import Call, Job, Run
 from chaos.check.finding import Finding
+from chaos.check.halts import done_by
 from chaos.check.newest import explains
-from chaos.records import Outcome, digest
+from chaos.records import Operation, Outcome, digest
 from chaos.timeline import Gate, agrees
 
 TERMINAL = frozenset({"completed", "failed", "cancelled", "skipped", "missed"})
 _FAILINGS = frozenset({"failed", "timed_out", "lost", "unknown"})
-_ENDS_RUNS = frozenset({"cancelJob", "deleteJob", "changeJob"})
+_CANCELS = frozenset({"cancelRun", "cancelJob", "deleteJob"})
+"""Calls that cancel runs. An edit is none of them: what it takes back of a one-time job leaves no row."""
 
 
 def lost_submissions(case: Case) -> Iterator[Finding]:
@@ -158,11 +160,46 @@ def _was_cancelled(case: Case, run: Run) -> bool:
     if job is not None and ended is not None and explains(job, run, ended + case.bounds.clock):
         return True
     return any(
-        (each.kind in _ENDS_RUNS or each.kind == "cancelRun")
-        and each.outcome is not Outcome.FAIL
-        and (ended is None or each.invoked <= ended + case.bounds.clock)
+        each.kind in _CANCELS and each.outcome is not Outcome.FAIL and _may_have_cancelled(case, each, run, ended)
         for each in (own if job is None else [*own, *job.operations])
     )
+
+
+def _may_have_cancelled(case: Case, call: Operation, run: Run, ended: float | None) -> bool:
+    """Whether the run was there for the call to end, and did end with it.
+
+    What waits ends in the call's own transaction. What a worker holds is asked to stop: that is over when the worker
+    has said so, or its lease has ended and a scheduler has taken the run from it.
+    """
+    bounds = case.bounds
+    over = call.completed + (bounds.linger if call.outcome is Outcome.UNKNOWN else 0.0) + bounds.clock
+    if (run.moment("createdAt") or 0.0) > over:
+        return False
+    if ended is None:
+        return True
+    stopped = done_by(case.faults, bounds, over, bounds.stop + bounds.straggler)
+    return call.invoked - bounds.clock <= ended and (ended <= stopped or ended <= _told_by(case, run, over, stopped))
+
+
+def _told_by(case: Case, run: Run, asked: float, stopped: float) -> float:
+    """When whoever held it could say that it is over.
+
+    A worker that loses much of what it says keeps its lease, and one that is cut off may keep locks that others need.
+    """
+    by = stopped
+    for fault in sorted(
+        (each for name in _holders(case, run) for each in case.faults.upon(name)), key=lambda each: each.began
+    ):
+        if asked <= fault.ended and fault.began <= by:
+            by = max(by, fault.ended + case.bounds.stop + case.bounds.straggler)
+    return by
+
+
+def _holders(case: Case, run: Run) -> set[str | None]:
+    """By what its handlers said; and who had it last, whose own name is known from what else it did."""
+    last = (run.row or {}).get("workerId")
+    rows = (row for rows in case.evidence.dump.attempts.values() for row in rows if last and row["workerId"] == last)
+    return {last, *(case.worker_of(start) for start in run.starts), *(case.holder_of(row["fence"]) for row in rows)}
 
 
 def _resource(answer: dict[str, object]) -> str:

@@ -29,6 +29,19 @@ def missed_targets(measures: dict[str, dict[str, Any]]) -> Iterator[Finding]:
         yield _miss("L6", "share of answered calls", measures["L6"]["answered"], ANSWERED)
 
 
+def unmeasured(measures: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """What has a target and was not measured: that nothing was missed there says nothing."""
+    if not measures["L1"]["quiet"]["count"]:
+        yield "L1 lateness in quiet times: there were none"
+    for name, numbers in measures["L2"]["promised"].items():
+        if not numbers["cases"]:
+            yield f"L2 {name}: there was no case"
+    if not measures["L4"]["saturated slots"]:
+        yield "L4 fair shares: never did two tenants have a backlog for ten seconds"
+    if not measures["L6"]["calls"]:
+        yield "L6 availability: nobody called"
+
+
 def _miss(check: str, what: str, value: float, target: float) -> Finding:
     message = f"{what}: {value:.4g}, and {target:g} is the target"
     return Finding(check=check, rule="target", message=message, numbers={"value": value, "target": target})

@@ -33,6 +33,7 @@ BY_THE_WALL: Final = "*/10 0-59 0-23 * * *"
 CHANGING: Final = ("Europe/Berlin", "Australia/Sydney")
 BACKFILLS: Final = 0.1
 """The share of back-fills in what clients do, as soon as they have something to make up for: seeds are short."""
+TARGET: Final = "http://ledger.test/do"
 FEW: Final = 3
 """Runs of a batch that is cancelled."""
 CHOSEN: Final = (0, 2, 4)
@@ -97,9 +98,9 @@ class Clients:
         if self._world.has_lines:
             (number, tenant), (other, stranger) = _one_each()
             self._fickle = Fickle(self, self._world.seed, other, stranger, FEW)
-            yield again(Lines(self, self._world.seed, number, tenant).step, OFTEN)
+            yield again(Lines(self, self._world.seed, number, tenant, TARGET).step, OFTEN)
             yield again(Newest(self, self._world.seed, other, stranger).step, OFTEN)
-            yield again(Crowd(self, self._world.seed).step, OFTEN)
+            yield again(Crowd(self, self._world.seed, TARGET).step, OFTEN)
             yield again(self._fickle.step, OFTEN)
         if self._world.has_times:
             tenant = CLIENTS[CHOSEN[0]][0]
@@ -115,12 +116,12 @@ class Clients:
             yield again(oddities.step, OFTEN)
             yield again(Mortician(self, self._world.seed, number, tenant).step, OFTEN)
         number, tenant = next(_one_each())
-        yield again(Weaver(self, self._world.seed, number, tenant).step, OFTEN)
+        yield again(Weaver(self, self._world.seed, number, tenant, TARGET).step, OFTEN)
         yield again(Reuser(self, self._world.seed, number, tenant).step, OFTEN)
         yield again(self._gate.step, 0.0)
 
     async def _client(self, number: int, until: float) -> None:
-        planner = SmallPlanner(self._world.seed, number, "http://ledger.test/do", slowest=SLOWEST)
+        planner = SmallPlanner(self._world.seed, number, TARGET, slowest=SLOWEST)
         for step in planner.steps():
             await asyncio.sleep(step.pause)
             if self._world.loop.time() >= until:

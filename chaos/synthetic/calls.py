@@ -6,7 +6,7 @@ from chaos.oracle import MICRO
 from chaos.records import CROWD, CROWDED, Outcome, digest
 from chaos.synthetic.execution import Ended, Plan, carry_out, new_run
 from chaos.synthetic.jobs import Pretended
-from chaos.synthetic.world import BEGIN, TENANTS, World, rfc3339
+from chaos.synthetic.world import BEGIN, TARGET, TENANTS, World, rfc3339
 
 
 def submit(world: World, at: float, plan: Plan, **more: Any) -> Ended:
@@ -28,7 +28,8 @@ def submit(world: World, at: float, plan: Plan, **more: Any) -> Ended:
 
 
 def body_for(world: World, tenant: str, plan: Plan, **more: Any) -> dict[str, Any]:
-    body = {"handler": "quick", "payload": {"tenant": tenant, "serial": world.number("act")}, **more}
+    handler = TARGET if plan.http else "quick"
+    body = {"handler": handler, "payload": {"tenant": tenant, "serial": world.number("act")}, **more}
     if plan.max_retries != 3:
         body["maxRetries"] = plan.max_retries
     if plan.at_most_once:
@@ -79,12 +80,12 @@ def submit_limited(world: World, at: float, limit: int, count: int, plan: Plan) 
 def submit_crowd(world: World, at: float, count: int) -> None:
     """More of one tenant than may go at once."""
     invoked, free = BEGIN + at, [0.0] * CROWD
-    for _ in range(count):
-        body = body_for(world, CROWDED, Plan())
+    for index in range(count):
+        plan = Plan(takes=world.between(0.5, 1.5), http=index % 3 == 2)
+        body = body_for(world, CROWDED, plan)
         run = new_run(world, CROWDED, None, invoked + 0.03, body["payload"])
         world.operation("createRun", CROWDED, invoked, Outcome.OK, body=body, answer={"runId": run["id"]}, status=201)
         turn = free.index(min(free))
-        plan = Plan(takes=world.between(0.5, 1.5))
         free[turn] = carry_out(world, run, invoked + 0.03, invoked + 0.03, plan, turn=free[turn] + 0.06).at
 
 

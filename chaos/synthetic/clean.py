@@ -23,7 +23,7 @@ from chaos.synthetic.jobs import Change, Pretended
 from chaos.synthetic.oddities import bookings, inside, letters, paused_queue, snoozes, stopped_at_its_lease
 from chaos.synthetic.outsiders import outsiders
 from chaos.synthetic.poison import poisoned
-from chaos.synthetic.world import BEGIN, LENGTH, TENANTS, World, rfc3339
+from chaos.synthetic.world import BEGIN, LENGTH, TARGET, TENANTS, World, rfc3339
 
 FEW: Final = 0.1
 """The share of recurring jobs in a small history: with all of them, most of it is theirs."""
@@ -133,6 +133,14 @@ def _one_time(world: World) -> None:
             record(world, run, made, due, "pending", None, 0)
 
 
+def _policies(world: World) -> None:
+    """Jobs that say how they are to be run, each in its own spelling; one of them says something else later."""
+    waits: dict[str, Any] = {"backoff": {"initial": 2, "max": "PT1M30S"}, "retry": [{"on": ["timeout"], "never": True}]}
+    _job(world, handler="http://target.test/do", priority=0, labels={"team": "blue"}, requires=["gpu"], **waits)
+    less = Change(435, "changeJob", {"maxRetries": 1, "timeoutSeconds": 20})
+    _job(world, None, less, maxRetries=5, delivery="atMostOnce", queue="reports", onDisconnect="stop")
+
+
 def _by_hand(world: World) -> None:
     job = _job(world)
     for answered, happened in ((True, True), (False, True), (False, False)):
@@ -144,8 +152,8 @@ def _ad_hoc(world: World) -> None:
     dice, at = world.dice, world.between
     for _ in range(20):
         submit(world, at(6, 590), Plan(takes=at(0.01, 1), http=dice.random() < 0.3))
-    for where in (at(10, 110), at(400, 590)):
-        submit(world, where, Plan(fails=1, http=dice.random() < 0.5))
+    for where, varies in ((at(10, 110), True), (at(400, 590), False)):  # one is a function, whatever the dice say
+        submit(world, where, Plan(fails=1, http=dice.random() < 0.5 and varies))
         submit(world, where, Plan(fails=2, stalls=1))
         submit(world, where, Plan(fails=9, max_retries=dice.randrange(3)), callback={"events": ["failed"]})
         submit(world, where, Plan(), callback={"events": ["completed", "failed"]})
@@ -172,11 +180,13 @@ def _limits(world: World) -> None:
     stop = next(fault for fault in world.faults if fault.kind == "stop")
     submit_limited(world, stop.began - BEGIN - 1, 1, 3, Plan(takes=3, slot=1))
     submit_limited(world, world.between(400, 500), 1, 4, Plan(takes=1))
+    submit_limited(world, world.between(400, 500), 1, 4, Plan(takes=1, http=True))
     submit_limited(world, world.between(400, 500), 2, 6, Plan(takes=world.between(0.8, 1.5)))
     submit_limited(world, world.between(400, 500), 1, 3, Plan(takes=0.5, fails=1))
     submit_crowd(world, world.between(410, 500), 7)
     window: dict[str, Any] = {"scheduleAt": rfc3339(BEGIN + 370), "endsAt": rfc3339(BEGIN + 560)}
     _job(world, Plan(takes=world.between(3, 6)), every="PT7S", overlap="queue", **window)
+    _job(world, Plan(takes=world.between(7.2, 8), http=True), every="PT7S", overlap="queue", handler=TARGET, **window)
     _job(world, Plan(takes=20), every="PT9S", overlap="queueOne", **window)
     limited = Pretended(world, TENANTS[0], {"concurrency": {"limit": 2}}, Plan())
     run_in_turn(world, limited, 420, 2, 5)
@@ -213,4 +223,5 @@ _PARTS: tuple[Callable[[World], None], ...] = (
     _plain,
     poisoned,
     outsiders,
+    _policies,
 )

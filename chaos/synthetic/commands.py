@@ -20,6 +20,7 @@ def commands(world: World) -> None:
     for turn, (status, plan) in enumerate(
         (
             ("completed", Plan()),
+            ("completed", Plan(at_most_once=True)),
             ("failed", Plan(max_retries=0)),
             ("cancelled", Plan()),
         )
@@ -37,7 +38,7 @@ def commands(world: World) -> None:
 def _carry_out(world: World, run: dict[str, Any], at: float, status: str) -> None:
     """One attempt, and somebody whom it leaves behind and who is alive until its worker has ended all."""
     fence, boot, ended = next(world.fences), world.boot(0, at), at + 2.0
-    told = {"attempt": 1, "fence": fence, "worker": "", "nonce": f"n{fence}", "isolated": True}
+    told = {"attempt": 1, "fence": fence, "worker": boot, "nonce": f"n{fence}", "isolated": True}
     world.effect(Phase.START, at, run, **told)
     if status == "completed":
         world.effect(Phase.END, ended - 0.2, run, **told)

@@ -65,7 +65,7 @@ def _rivals(world: World) -> None:
         one.match = 1
         late: dict[str, Any] = {"job": job.id, "body": {"payload": {"serial": world.number("act")}}}
         world.operation("changeJob", RATIONED, BEGIN + at + 0.01, Outcome.FAIL, match=1, status=412, **late)
-        late["body"] = {"maxRetries": 1}
+        late["body"] = {"maxRetries": 3}  # nothing would change: that it is let in at all is what may be planted
         world.operation("changeJob", RATIONED, BEGIN + at + 9, Outcome.FAIL, by=TENANTS[0], status=404, **late)
         job.change(Change(at + 12, "cancelJob"))
         job.finish()

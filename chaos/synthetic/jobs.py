@@ -33,7 +33,7 @@ class Pretended:
     def __init__(self, world: World, tenant: str, body: dict[str, Any], plan: Plan, *, answered: bool = True) -> None:
         self.world, self.tenant, self.plan = world, tenant, plan
         self.id = world.number("job")
-        self.body = {"name": f"job {self.id}", "payload": {"serial": self.id}, **body}
+        self.body = {"name": f"job {self.id}", "handler": "quick", "payload": {"serial": self.id}, **body}
         self.created = BEGIN + world.between(1, 5)
         self.standings: list[tuple[float, Standing]] = [(self.created + 0.03, Standing(body_of(self.body)))]
         outcome = Outcome.OK if answered else Outcome.UNKNOWN
@@ -49,7 +49,7 @@ class Pretended:
     def view(self) -> dict[str, Any]:
         since, standing = self.standings[-1]
         fields = dict(standing.body)
-        shown = {name: value for name, value in self.body.items() if name in fields}
+        shown = as_shown({name: value for name, value in self.body.items() if name in fields})
         status = {Gate.OPEN: "pending", Gate.PAUSED: "paused", Gate.CANCELLED: "cancelled"}[standing.gate]
         return {
             **shown,
@@ -106,7 +106,8 @@ class Pretended:
         late = [at for at in instants if outage.began <= at < back - BOUNDS.grace]
         wanted = _wanted(standing.definition, late, back)
         if passed := [at for at in late if at not in wanted and self.left != 0]:
-            self.world.missed[self.tenant].append({"job": self.id, "from": passed[0], "through": passed[-1]})
+            gap = {"job": self.id, "from": passed[0], "through": passed[-1], "opened": back + 0.01}
+            self.world.missed[self.tenant].append(gap)
         for at in instants:
             if self.left == 0:
                 return
@@ -146,6 +147,21 @@ class Pretended:
         told = {"runId": row.get("runId"), "runStatus": row.get("status"), "dueAt": row.get("dueAt")}
         rows = self.world.occurrences.setdefault(self.id, [])
         rows.append({"at": rfc3339(at), "status": status, "reason": reason, **told})
+
+
+def as_shown(body: dict[str, Any]) -> dict[str, Any]:
+    """How the API spells what a job's owner wrote, and what is usual where that was nothing."""
+    usual: dict[str, Any] = {"key": None, "priority": "normal", "queue": "default", "labels": {}, "maxRetries": 3}
+    usual |= {"timeoutSeconds": 300.0, "delivery": "atLeastOnce", "onDisconnect": "finish"}
+    handler = body.get("handler", "quick")
+    address = {"type": "http", "url": handler, "method": "POST", "headers": {}}
+    return {
+        **usual,
+        **body,
+        "handler": address if "://" in handler else {"type": "function", "name": handler},
+        "backoff": {"initial": "PT1S", "factor": 2.0, "max": "PT10M"} | body.get("backoff", {}),
+        "priority": {0: "high"}.get(body.get("priority", 1), "normal"),
+    }
 
 
 def _wanted(definition: Definition, late: list[float], back: float) -> list[float]:

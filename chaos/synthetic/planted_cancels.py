@@ -23,7 +23,7 @@ def _begin(it: Surgery, run: Row, at: float, fence: int) -> None:
     start = copy.copy(it.effects(it.plain_run(), Phase.START)[0])
     sample = it.submissions()[run["runId"]]
     start.run, start.tenant, start.at, start.fence, start.nonce = run["runId"], sample.tenant, at, fence, "late"
-    start.scheduled_at, start.payload = seconds(run["scheduledAt"]), ""
+    start.scheduled_at, start.payload, start.attempt = seconds(run["scheduledAt"]), "", run["attempts"] + 1
     it.add(start)
     attempt = copy.copy(it.attempts(it.plain_run())[0])
     attempt |= {"runId": run["runId"], "fence": fence, "attempt": run["attempts"] + 1, "status": "cancelled"}

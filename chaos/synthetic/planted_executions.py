@@ -92,7 +92,7 @@ def _(it: Surgery) -> None:
 def _(it: Surgery) -> None:
     run = it.retried_run("lost", "completed")
     last = it.attempts(run)[-1]
-    it.dump.attempts[it.tenant_of(run)].append({**last, "fence": last["fence"] + 100_000, "status": "lost"})
+    it.dump.attempts[it.tenant_of(run)].append({**last, "fence": last["fence"] + 100_000, "status": "cancelled"})
     run["attempts"] += 1
 
 
@@ -197,6 +197,7 @@ def _taken_for_dead(it: Surgery) -> Effect:
     again = copy.copy(start)
     again.fence, again.nonce, again.at, end.at = start.fence + 100_000, "again", start.at + 20, start.at + 21
     end.fence, end.nonce = again.fence, "again"
+    again.attempt = end.attempt = 2
     it.add(again)
     last = {**first, "fence": again.fence, "attempt": 2, "startedAt": rfc3339(again.at)}
     last["finishedAt"] = run["finishedAt"] = rfc3339(end.at + 0.01)

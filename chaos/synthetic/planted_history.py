@@ -48,6 +48,12 @@ def _(it: Surgery) -> None:
     edit.answer = {**(edit.answer or {}), "every": "PT999S"}
 
 
+@plant("S12 answer about how it is run")
+def _(it: Surgery) -> None:
+    edit = next(each for each in it.answered("changeJob") if "maxRetries" in (each.body or {}))
+    edit.answer = {**(edit.answer or {}), "maxRetries": 5}
+
+
 @plant("S12 gap")
 def _(it: Surgery) -> None:
     it.forget(it.plain_run())

@@ -8,14 +8,15 @@ from chaos.synthetic.surgery import Row, Surgery, plant
 from chaos.synthetic.world import BOUNDS, QUIET, rfc3339
 
 
-def _line(it: Surgery, limit: int, *tries: str) -> list[Row]:
+def _line(it: Surgery, limit: int, *tries: str, on_the_web: bool = False) -> list[Row]:
     """The runs of a key with this limit in quiet times, in order; their first one had these attempts."""
     given = {name: (each.body or {}).get("concurrency", {}) for name, each in it.submissions().items()}
     keys: dict[str, list[Row]] = defaultdict(list)
     for row in it.runs():
         if given.get(row["runId"], {}).get("limit") == limit and seconds(row["createdAt"]) > QUIET:
             keys[it.effects(row)[0].concurrency_key or ""].append(row)
-    rows = next(rows for rows in keys.values() if it.tries(rows[0]) == list(tries))
+    own = (rows for rows in keys.values() if on_the_web != bool(it.effects(rows[0])[0].worker))
+    rows = next(rows for rows in own if it.tries(rows[0]) == list(tries))
     return sorted(rows, key=lambda row: it.effects(row)[0].at)
 
 
@@ -35,6 +36,11 @@ def _queue(it: Surgery, overlap: str) -> list[Row]:
 def _(it: Surgery) -> None:
     for limit in (1, 2):
         _too_early(it, _line(it, limit, "completed"), limit)
+
+
+@plant("S9 limit of a key of HTTP targets")
+def _(it: Surgery) -> None:
+    _too_early(it, _line(it, 1, "completed", on_the_web=True), 1)
 
 
 @plant("S9 limit of a job")

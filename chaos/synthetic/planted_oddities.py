@@ -117,11 +117,14 @@ def _(it: Surgery) -> None:
 
 @plant("S8 twice after one replay")
 def _(it: Surgery) -> None:
-    once = {each.answer["runId"] for each in it.evidence.operations if _once(each) and each.answer}
+    once = {name for name, each in it.submissions().items() if _once(each)}
     name = next(name for name in it.dump.decided if name in once)
     run = next(row for row in it.runs() if row["runId"] == name)
     _again(it, run, seconds(it.attempts(run)[-1]["finishedAt"]) + 1.0, failed=False)
-    it.attempts(run)[-2]["status"] = "failed"
+    failed = it.attempts(run)[-2]
+    failed["status"] = "failed"
+    for end in it.effects(run, Phase.END):
+        end.failed |= end.fence == failed["fence"]
 
 
 @plant("S12 a snooze spends an attempt")

@@ -1,9 +1,9 @@
 """Planted faults of S1 to S4: what was promised is lost, silent, or there twice."""
 
 from chaos.oracle import seconds
-from chaos.records import Phase
+from chaos.records import Fault, Operation, Phase
 from chaos.synthetic.surgery import Row, Surgery, plant
-from chaos.synthetic.world import QUIET
+from chaos.synthetic.world import QUIET, rfc3339
 
 
 @plant("S1 run")
@@ -22,6 +22,33 @@ def _(it: Surgery) -> None:
     """The edit was acknowledged, and the old definition came back."""
     edit = next(each for each in it.answered("changeJob") if "every" in (each.body or {}))
     next(row for row in it.jobs() if row["jobId"] == edit.job)["every"] = "PT40S"
+
+
+def _shown_otherwise(field: str, value: object) -> None:
+    @plant(f"S1 another {field}")
+    def _(it: Surgery) -> None:
+        """Of a job that says so; null stands for a field that is not shown any more."""
+        calls = (*it.answered("createJob"), *it.answered("changeJob"))
+        jobs = {(each.answer or {})["jobId"] for each in calls if field in (each.body or {})}
+        job = next(row for row in it.jobs() if row["jobId"] in jobs)
+        job[field] = value
+        if value is None:
+            del job[field]
+
+
+for _field, _value in {
+    "maxRetries": 9,
+    "timeoutSeconds": 900.0,
+    "delivery": "atLeastOnce",
+    "onDisconnect": "finish",
+    "queue": "default",
+    "priority": "low",
+    "handler": {"type": "function", "name": "another"},
+    "backoff": {"initial": "PT1S", "factor": 2.0, "max": "PT10M"},
+    "requires": None,
+    "retry": None,
+}.items():
+    _shown_otherwise(_field, _value)
 
 
 @plant("S2 unfinished")
@@ -68,6 +95,10 @@ def _(it: Surgery) -> None:
     _fail(it, run, "unknown")
     it.forget(run, row=False, attempts=False, phases=(Phase.END,))
     run["state"] = "unknown"
+    (start,) = it.effects(run, Phase.START)  # it was lost with its worker
+    it.evidence.faults.append(
+        Fault(kind="kill", target="worker-0", began=start.at, ended=start.at, workers=[start.worker])
+    )
 
 
 @plant("S2 cancelled by nobody")
@@ -75,6 +106,28 @@ def _(it: Surgery) -> None:
     run = it.plain_run()
     it.forget(run, row=False, phases=tuple(Phase))
     run |= {"status": "cancelled", "state": "cancelled", "attempts": 0}
+
+
+@plant("S2 cancelled by nobody, long after an edit")
+def _(it: Surgery) -> None:
+    edited = {each.job for each in it.answered("changeJob")} - {each.job for each in it.answered("cancelJob")}
+    ran = [row for job in it.jobs() if job["jobId"] in edited and job.get("every") for row in it.occurrences(job)]
+    _cancel(it, next(row for row in reversed(ran) if it.tries(row) == ["completed"]), 0.01)
+
+
+@plant("S2 cancelled long after its job was")
+def _(it: Surgery) -> None:
+    run, cancel = _last_before_a_cancel(it)
+    _cancel(it, run, cancel.completed - seconds(run["createdAt"]) + 30)
+
+
+@plant("S2 made after its job was cancelled, and cancelled")
+def _(it: Surgery) -> None:
+    run, cancel = _last_before_a_cancel(it)
+    later = cancel.completed - seconds(run["createdAt"]) + 1
+    twin = it.copy(run, "run_twin", later)
+    twin["scheduledAt"] = twin["dueAt"] = twin["createdAt"]
+    _cancel(it, twin, 0.01)
 
 
 @plant("S2 not quiet")
@@ -192,6 +245,22 @@ def _(it: Surgery) -> None:
 def _(it: Surgery) -> None:
     job = it.job_with("scheduleAt")
     it.dump.jobs[it.tenant_of(job)].append({**job, "jobId": "job_twin"})
+
+
+def _last_before_a_cancel(it: Surgery) -> tuple[Row, Operation]:
+    """A run that went well, the last that its schedule made before its job was cancelled."""
+    for each in (*it.answered("cancelJob"), *it.answered("deleteJob")):
+        ran = [row for row in it.runs() if row["jobId"] == each.job and it.tries(row) == ["completed"]]
+        if ran:
+            return max(ran, key=lambda row: str(row["createdAt"])), each
+    raise LookupError("no job was cancelled that had runs")
+
+
+def _cancel(it: Surgery, run: Row, after: float) -> None:
+    """It never began, and was cancelled so many seconds after it had been made."""
+    it.forget(run, row=False, phases=tuple(Phase))
+    over = rfc3339(seconds(run["createdAt"]) + after)
+    run |= {"status": "cancelled", "state": "cancelled", "attempts": 0, "finishedAt": over}
 
 
 def _fail(it: Surgery, run: Row, status: str) -> None:

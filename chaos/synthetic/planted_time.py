@@ -1,5 +1,6 @@
-"""Planted faults of S14 to S17: out of place, caught up wrongly, too many, and a ledger that lies."""
+"""Planted faults of S14, S16 and S17: out of place, too many, too few, and a ledger that lies."""
 
+import copy
 from typing import Any
 
 from chaos.oracle import seconds
@@ -7,8 +8,10 @@ from chaos.records import Operation, Phase
 from chaos.synthetic.surgery import Row, Surgery, plant
 from chaos.synthetic.world import rfc3339
 
+PLAIN = {"every": "PT9S", "catchUp": {"mode": "none", "window": "PT1H"}}
 
-def _job(it: Surgery, **fields: Any) -> Row:
+
+def job_like(it: Surgery, **fields: Any) -> Row:
     """A job that was never changed, with these and no other of the fields that it may have."""
     jobs = (row for row in it.jobs() if all(row.get(name) == value for name, value in fields.items()))
     changed = {each.job for each in it.evidence.operations if each.job}
@@ -23,7 +26,7 @@ def _delay(it: Surgery, run: Row, offset: float) -> None:
     it.move(run, shift)
 
 
-def _another_instant(it: Surgery, run: Row, at: float) -> Row:
+def another_instant(it: Surgery, run: Row, at: float) -> Row:
     """The same run once more, of another instant."""
     shift = at - seconds(run["scheduledAt"])
     again = it.copy(run, f"run_twin_{at:.0f}", shift)
@@ -31,26 +34,6 @@ def _another_instant(it: Surgery, run: Row, at: float) -> Row:
     for effect in it.effects(again):
         effect.scheduled_at = at
     return again
-
-
-def _late(it: Surgery, job: Row) -> tuple[list[Row], list[float]]:
-    """Its runs that were caught up with, and the beginning and the end of what it missed."""
-    runs = [row for row in it.runs() if row["jobId"] == job["jobId"]]
-    late = [row for row in runs if seconds(row["createdAt"]) - seconds(row["scheduledAt"]) > 30]
-    gaps = [gap for rows in it.dump.missed.values() for gap in rows if gap["job"] == job["jobId"]]
-    return sorted(late, key=lambda row: str(row["scheduledAt"])), [gaps[0]["from"], gaps[0]["through"]] if gaps else []
-
-
-def _run_late(it: Surgery, job: Row, at: float) -> None:
-    """An instant that was missed has a run, made when the outage was over."""
-    back = next(fault.ended for fault in it.evidence.faults if fault.target == "scheduler-0") + 0.41
-    run = it.occurrences(job)[1]
-    again = _another_instant(it, run, at)
-    shift = back - seconds(again["createdAt"])
-    again["createdAt"] = rfc3339(back)
-    it.move(again, shift)
-    for rows in it.dump.missed.values():
-        rows[:] = [each for gap in rows for each in _without(gap, job["jobId"], at)]
 
 
 def _backfill(it: Surgery) -> list[str]:
@@ -64,16 +47,9 @@ def _asked_for(it: Surgery, runs: list[str]) -> Operation:
     return next(each for each in it.answered("backfillJob") if (each.answer or {})["operationId"] == name)
 
 
-def _without(gap: Row, job: str, at: float) -> list[Row]:
-    if gap["job"] != job or not gap["from"] <= at <= gap["through"]:
-        return [gap]
-    parts = [{**gap, "through": at - 1}, {**gap, "from": at + 1}]
-    return [part for part in parts if part["from"] <= part["through"]]
-
-
 @plant("S10 before its place")
 def _(it: Surgery) -> None:
-    runs = [it.occurrences(_job(it, jitter=window))[1] for window in ("PT5S", "PT12S", "PT2.5S")]
+    runs = [it.occurrences(job_like(it, jitter=window))[1] for window in ("PT5S", "PT12S", "PT2.5S")]
     # Before its instant would be another fault as well.
     run = next(run for run in runs if seconds(run["dueAt"]) - seconds(run["scheduledAt"]) > 0.2)
     start = it.effects(run, Phase.START)[0]
@@ -123,66 +99,60 @@ def _(it: Surgery) -> None:
 
 @plant("S14 before its instant")
 def _(it: Surgery) -> None:
-    run = it.occurrences(_job(it, every="PT40S", overlap="allow"))[1]
+    run = it.occurrences(job_like(it, every="PT40S", overlap="allow"))[1]
     run["dueAt"] = rfc3339(seconds(run["scheduledAt"]) - 1)
 
 
 @plant("S14 beyond its window")
 def _(it: Surgery) -> None:
-    _delay(it, it.occurrences(_job(it, jitter="PT5S"))[1], 5.0)
+    _delay(it, it.occurrences(job_like(it, jitter="PT5S"))[1], 5.0)
 
 
 @plant("S14 past the next instant")
 def _(it: Surgery) -> None:
-    _delay(it, it.occurrences(_job(it, jitter="PT12S"))[1], 7.5)
+    _delay(it, it.occurrences(job_like(it, jitter="PT12S"))[1], 7.5)
 
 
 @plant("S14 another place than usual")
 def _(it: Surgery) -> None:
-    run = it.occurrences(_job(it, jitter="PT5S"))[1]
+    run = it.occurrences(job_like(it, jitter="PT5S"))[1]
     offset = seconds(run["dueAt"]) - seconds(run["scheduledAt"])
     _delay(it, run, offset / 2 if offset > 0.1 else 1.0)
 
 
 @plant("S14 late without a window")
 def _(it: Surgery) -> None:
-    _delay(it, it.occurrences(_job(it, every="PT40S", overlap="allow"))[1], 0.5)
-
-
-@plant("S15 none")
-def _(it: Surgery) -> None:
-    job = _job(it, catchUp={"mode": "none", "window": "PT1H"})
-    _run_late(it, job, _late(it, job)[1][0] + 9)
-
-
-@plant("S15 latest, and one before it")
-def _(it: Surgery) -> None:
-    job = _job(it, catchUp={"mode": "latest", "window": "PT5M"})
-    latest = seconds(_late(it, job)[0][0]["scheduledAt"])
-    for earlier in (9, 18):  # the latest itself may have been on time, for all that we know
-        _run_late(it, job, latest - earlier)
-
-
-@plant("S15 later than its window")
-def _(it: Surgery) -> None:
-    job = _job(it, catchUp={"mode": "latest", "window": "PT10S"})
-    _run_late(it, job, _late(it, job)[1][0] + 9)
-
-
-@plant("S15 all but one")
-def _(it: Surgery) -> None:
-    job = _job(it, catchUp={"mode": "all", "window": "PT10M"})
-    late = _late(it, job)[0][1]
-    it.erase(late)
-    at = seconds(late["scheduledAt"])
-    it.dump.missed[it.tenant_of(job)].append({"job": job["jobId"], "from": at, "through": at})
+    _delay(it, it.occurrences(job_like(it, every="PT40S", overlap="allow"))[1], 0.5)
 
 
 @plant("S16 one run too many")
 def _(it: Surgery) -> None:
-    job = _job(it, every="PT30S", endsAt=_job(it, jitter="PT5S")["endsAt"])
+    job = job_like(it, every="PT30S", endsAt=job_like(it, jitter="PT5S")["endsAt"])
     last = max((row for row in it.runs() if row["jobId"] == job["jobId"]), key=lambda row: str(row["scheduledAt"]))
-    _another_instant(it, last, seconds(last["scheduledAt"]) + 30)
+    another_instant(it, last, seconds(last["scheduledAt"]) + 30)
+
+
+@plant("S3 silence, and its run went to a later instant")
+def _(it: Surgery) -> None:
+    """Counted at the end, all runs are there that the job may have."""
+    job = job_like(it, every="PT30S", endsAt=job_like(it, jitter="PT5S")["endsAt"])
+    _pass_on(it, [row for row in it.runs() if row["jobId"] == job["jobId"]], 2)
+
+
+@plant("S3 silence when the runs were counted anew")
+def _(it: Surgery) -> None:
+    edit = next(each for each in it.answered("changeJob") if (each.body or {}).get("maxRuns") == 3)
+    _pass_on(
+        it, [row for row in it.runs() if row["jobId"] == edit.job and seconds(row["createdAt"]) > edit.completed], 0
+    )
+
+
+def _pass_on(it: Surgery, runs: list[Row], place: int) -> None:
+    """Nothing is known of the instant at this place, and one more has a run behind the last."""
+    rising = sorted(runs, key=lambda row: str(row["scheduledAt"]))
+    first, second, last = (seconds(row["scheduledAt"]) for row in (*rising[:2], rising[-1]))
+    another_instant(it, rising[-1], last + second - first)
+    it.erase(rising[place])
 
 
 def _ledger(it: Surgery, job: Row, status: str) -> Row:
@@ -191,25 +161,38 @@ def _ledger(it: Surgery, job: Row, status: str) -> Row:
     return [row for row in rows if row["status"] == status][-5 if status == "fired" else -1]
 
 
-_PLAIN = {"every": "PT9S", "catchUp": {"mode": "none", "window": "PT1H"}}
-
-
 @plant("S17 twice")
 def _(it: Surgery) -> None:
-    job = _job(it, **_PLAIN)
+    job = job_like(it, **PLAIN)
     it.dump.occurrences[job["jobId"]].append(dict(_ledger(it, job, "fired")))
 
 
 @plant("S17 silence about a run")
 def _(it: Surgery) -> None:
-    job = _job(it, **_PLAIN)
+    job = job_like(it, **PLAIN)
     it.dump.occurrences[job["jobId"]].remove(_ledger(it, job, "fired"))
 
 
 @plant("S17 silence about a miss")
 def _(it: Surgery) -> None:
-    job = _job(it, **_PLAIN)
+    job = job_like(it, **PLAIN)
     it.dump.occurrences[job["jobId"]].remove(_ledger(it, job, "missed"))
+
+
+@plant("S17 silence about a run that was left, and was cancelled")
+def _(it: Surgery) -> None:
+    """All others were spent later: none was lacking when its instant came."""
+    job = job_like(it, every="PT30S", endsAt=job_like(it, jitter="PT5S")["endsAt"])
+    fired = _ledger(it, job, "fired")
+    it.dump.occurrences[job["jobId"]].remove(fired)
+    run = next(row for row in it.runs() if row["runId"] == fired["runId"])
+    it.forget(run, row=False, phases=tuple(Phase))
+    over = seconds(run["createdAt"]) + 0.1
+    run |= {"status": "cancelled", "state": "cancelled", "attempts": 0, "finishedAt": rfc3339(over)}
+    call = copy.copy(next(each for each in it.answered("cancelRun") if (each.answer or {})["status"] == "cancelled"))
+    call.run, call.invoked, call.completed = run["runId"], over - 0.03, over + 0.03
+    call.answer = {"runId": call.run, "status": "cancelled", "finishedAt": run["finishedAt"]}
+    it.evidence.operations.append(call)
 
 
 @plant("S17 silence about a pause")
@@ -221,27 +204,27 @@ def _(it: Surgery) -> None:
 
 @plant("S17 unaccounted")
 def _(it: Surgery) -> None:
-    _ledger(it, _job(it, **_PLAIN), "missed").update(status="unaccounted", reason=None)
+    _ledger(it, job_like(it, **PLAIN), "missed").update(status="unaccounted", reason=None)
 
 
 @plant("S17 still due")
 def _(it: Surgery) -> None:
-    _ledger(it, _job(it, **_PLAIN), "fired").update(status="due", runId=None, runStatus=None, dueAt=None)
+    _ledger(it, job_like(it, **PLAIN), "fired").update(status="due", runId=None, runStatus=None, dueAt=None)
 
 
 @plant("S17 missed told as fired")
 def _(it: Surgery) -> None:
-    _ledger(it, _job(it, **_PLAIN), "missed").update(status="fired", reason=None)
+    _ledger(it, job_like(it, **PLAIN), "missed").update(status="fired", reason=None)
 
 
 @plant("S17 fired told as missed")
 def _(it: Surgery) -> None:
-    _ledger(it, _job(it, **_PLAIN), "fired").update(status="missed", runId=None, runStatus=None, dueAt=None)
+    _ledger(it, job_like(it, **PLAIN), "fired").update(status="missed", runId=None, runStatus=None, dueAt=None)
 
 
 @plant("S17 missed told as skipped")
 def _(it: Surgery) -> None:
-    _ledger(it, _job(it, **_PLAIN), "missed").update(status="skipped", reason="the previous run was still going")
+    _ledger(it, job_like(it, **PLAIN), "missed").update(status="skipped", reason="the previous run was still going")
 
 
 @plant("S17 skipped told as missed")
@@ -252,11 +235,11 @@ def _(it: Surgery) -> None:
 
 @plant("S17 an instant that is none")
 def _(it: Surgery) -> None:
-    row = _ledger(it, _job(it, **_PLAIN), "fired")
+    row = _ledger(it, job_like(it, **PLAIN), "fired")
     stray = {**row, "at": rfc3339(seconds(row["at"]) + 1)}
-    it.dump.occurrences[_job(it, **_PLAIN)["jobId"]].append(stray)
+    it.dump.occurrences[job_like(it, **PLAIN)["jobId"]].append(stray)
 
 
 @plant("S17 another end than its run's")
 def _(it: Surgery) -> None:
-    _ledger(it, _job(it, **_PLAIN), "fired")["runStatus"] = "cancelled"
+    _ledger(it, job_like(it, **PLAIN), "fired")["runStatus"] = "cancelled"

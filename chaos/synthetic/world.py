@@ -29,6 +29,7 @@ QUIET: Final = BEGIN + 400.0
 TENANTS: Final = ("north", "south")
 EVERYBODY: Final = (*TENANTS, CROWDED, RATIONED)
 SLOTS: Final = 3
+TARGET: Final = "http://ledger.test/do"
 FORBIDDEN: Final = "http://denied.test/do"
 BOUNDS: Final = Bounds()
 

@@ -38,3 +38,14 @@ def test_a_start_that_falls_to_no_instant_is_seen(history: History):
     stray = next(each for each in history.evidence.effects if each.run == "run_51")
     stray.at = BEGIN + 5
     assert _found(history) == ["1 starts belong, by their time, to no instant of the job"]
+
+
+def test_what_a_pause_held_belongs_to_its_instant_when_that_is_over():
+    history = History()
+    history.job("job_1", 1, every="PT50S", scheduleAt=rfc3339(BEGIN + FIRST), overlap="allow")
+    history.call("pauseJob", FIRST + 1, job="job_1")
+    history.call("resumeJob", 400, job="job_1")
+    history.run("run_1", FIRST + 0.1, (400.5, "w1", 1), job="job_1", scheduled=FIRST)
+    assert _found(history) == []
+    history.evidence.operations = history.evidence.operations[:1]
+    assert len(_found(history)) == 1

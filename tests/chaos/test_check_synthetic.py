@@ -6,7 +6,9 @@ More than 1,000 seeds in all. Every seed gives a clean history; one fault after 
 import pytest
 
 from chaos.check import SAFETY
+from chaos.records import Fault
 from chaos.synthetic import FEW, PLANTS, clean, planted
+from chaos.synthetic.world import BEGIN, LENGTH
 from chaos.verdict import check
 
 CLEAN = 240
@@ -38,6 +40,27 @@ def test_a_planted_fault_is_found_by_its_check_alone(name):
     for seed in range(first, first + SEEDS_PER_PLANT):
         verdict = check(planted(seed, name))
         assert violations(verdict) == {PLANTS[name].check}, (seed, why(verdict))
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_planted_fault_is_found_while_the_nemesis_goes_on_with_others(chunk):
+    """In a campaign some fault is always near: it explains nothing that it cannot have caused."""
+    for name in list(PLANTS)[chunk::CHUNKS]:
+        evidence = planted(3, name)
+        evidence.faults += _beside()
+        assert PLANTS[name].check in violations(check(evidence)), name
+
+
+def test_a_clean_history_stays_clean_while_others_are_struck():
+    evidence = clean(3)
+    evidence.faults += _beside()
+    assert not violations(check(evidence))
+
+
+def _beside() -> list[Fault]:
+    """An API is killed as often as the nemesis strikes: no run waits for one, once it was handed in."""
+    rhythm = range(10, int(LENGTH) + 20, 46)
+    return [Fault(kind="kill", target="api-0", began=BEGIN + at, ended=BEGIN + at + 1) for at in rhythm]
 
 
 def test_numbers_may_be_taken_in_another_order_than_they_are_used():

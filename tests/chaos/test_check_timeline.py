@@ -1,6 +1,7 @@
 """What a job may have looked like, from what its owner was told."""
 
 import itertools
+import math
 
 from chaos.oracle import body_of
 from chaos.records import Operation, Outcome
@@ -48,6 +49,13 @@ def test_a_call_without_an_answer_may_have_happened_or_not_ever_after():
 def test_a_call_that_failed_for_certain_changes_nothing():
     timeline = Timeline([create(every=5), call("cancelJob", 20, 22, Outcome.FAIL)])
     assert gates(timeline.last) == {Gate.OPEN}
+
+
+def test_a_job_has_a_time_that_ends_when_it_is_cancelled_for_certain():
+    assert Timeline([create(every=5), call("pauseJob", 20, 22)]).span() == (10, math.inf)
+    assert Timeline([create(every=5), call("cancelJob", 20, 22)]).span() == (10, 22)
+    assert Timeline([create(every=5), call("cancelJob", 20, 22, Outcome.UNKNOWN)]).span() == (10, math.inf)
+    assert Timeline([]).span()[0] == math.inf
 
 
 def test_a_later_answer_tells_whether_an_earlier_call_happened():

@@ -23,6 +23,7 @@ OURS = [
     "oracle.py",
     "cron.py",
     "forms.py",
+    "policy.py",
     "timeline.py",
     "verdict.py",
     "figures.py",

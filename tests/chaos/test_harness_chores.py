@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from burying import begin, bury, discard, replay
+from chaos.act import LATEST, Act
 from chaos.cancels import Fickle
 from chaos.chores import Mortician, Odd, Oddities
 from chaos.client import Api
@@ -171,3 +172,9 @@ async def test_a_wire_to_a_gateway_carries_whatever_is_said_or_nothing(mode: Mod
     writer.close()
     for each in (server, gateway):
         each.close()
+
+
+def test_a_handler_does_not_snooze_for_ever_though_every_process_is_a_new_one():
+    act = Act(tenant="acme", serial="1.1", snooze=2)
+    assert [act.snoozes(before, 0.5) for before in (0, 1, 2)] == [True, True, False]
+    assert not act.snoozes(0, LATEST)

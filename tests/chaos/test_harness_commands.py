@@ -11,9 +11,11 @@ import msgspec
 import pytest
 
 from chaos.barracks import Barracks
+from chaos.cancels import FOR_LONG
 from chaos.commands import LONG_EVERY, Commander
 from chaos.ledger import Ledger, serve_reports
 from chaos.newest import Newest
+from chaos.plan import ONCE
 from chaos.records import Effect, Operation, Outcome, Phase, digest, read_lines
 from foliot.cli.commands import read_policy
 from foliot.kit.tasks import background
@@ -26,6 +28,12 @@ RUN = {
     "FOLIOT_FENCE": "7",
     "FOLIOT_SCHEDULED_AT": "2026-11-15T20:16:25.250000Z",
 }
+WORKER = """
+import os, subprocess, sys
+del os.environ["CHAOS_BOOT"]
+sys.exit(subprocess.run(sys.argv[1:]).returncode)
+"""
+"""Has a name, and tells its commands nothing of it."""
 ARGV = ("/usr/bin/python3", "-I", "emitter.py", "ledger.sock")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands run on Linux only")
 
@@ -76,6 +84,12 @@ async def test_chores_come_from_the_seed_alone_and_cancel_what_would_go_on(monke
     runs = [run for kind, body, _ in calls if kind == "createRuns" for run in body["runs"]]
     assert all(run["handler"] == {"type": "command", "argv": list(ARGV)} for run in runs)
     assert len({run["payload"]["serial"] for run in runs}) == len(runs)
+    # Those that end by themselves are delivered at most once now and then, and are then not tried again.
+    usual = [run for run in runs if run["payload"]["slow"] != FOR_LONG]
+    once = [run for run in usual if run.get("delivery") == "atMostOnce"]
+    assert len(once) == len(usual) // ONCE > 0
+    assert {run["maxRetries"] for run in once} == {0}
+    assert not [run for run in runs if run not in usual and "delivery" in run]
     # What would take for ever and has no time-out is cancelled: the last of every other batch.
     batches = [(place, body["runs"]) for place, (kind, body, _) in enumerate(calls, 1) if kind == "createRuns"]
     endless = [f"run_{place}.{len(some) - 1}" for place, some in batches if "timeoutSeconds" not in some[-1]]
@@ -87,8 +101,8 @@ async def test_chores_come_from_the_seed_alone_and_cancel_what_would_go_on(monke
 
 
 @asynccontextmanager
-async def reporting(folder: Path) -> AsyncIterator[Ledger]:
-    ledger = Ledger(folder / "ledger.jsonl")
+async def reporting(folder: Path, *, guard: bool = False) -> AsyncIterator[Ledger]:
+    ledger = Ledger(folder / "ledger.jsonl", guard=guard)
     server = await asyncio.start_unix_server(
         lambda reader, writer: serve_reports(ledger, reader, writer), folder / "ledger.sock"
     )
@@ -97,9 +111,9 @@ async def reporting(folder: Path) -> AsyncIterator[Ledger]:
     server.close()
 
 
-async def run(argv: tuple[str, ...], payload: dict[str, Any]) -> int:
+async def run(argv: tuple[str, ...], payload: dict[str, Any], **more: str) -> int:
     process = await asyncio.create_subprocess_exec(
-        *argv, env=RUN, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        *argv, env=RUN | more, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     await process.communicate(msgspec.json.encode(payload))
     return process.returncode or 0
@@ -108,17 +122,37 @@ async def run(argv: tuple[str, ...], payload: dict[str, Any]) -> int:
 async def test_a_command_reports_like_any_other_handler(tmp_path: Path):
     barracks = Barracks(tmp_path, tmp_path / "ledger.sock")
     payload = {"tenant": "acme", "serial": "250.1", "slow": 0.6, "fail": 1, "name": "Grüße", "numbers": [1, 24.0, 0.35]}
+    payload["account"] = "7"
     async with reporting(tmp_path):
-        assert await run(barracks.argv, payload) == 1
+        assert await run((sys.executable, "-c", WORKER, *barracks.argv), payload, CHAOS_BOOT="worker-2.3") == 1
     effects = read_lines(tmp_path / "ledger.jsonl", Effect)
     assert [each.phase for each in effects] == [Phase.START, Phase.BEAT, Phase.EFFECT, Phase.END]
     first, *_, last = effects
     assert (first.run, first.job, first.attempt, first.fence, first.scheduled_at) == (
         "run_a", "job_b", 1, 7, 1_794_773_785.25
     )  # fmt: skip
+    assert {(each.worker, each.concurrency_key) for each in effects} == {("worker-2.3", "7")}
     assert {each.payload for each in effects} == {digest(payload)}
     assert all(each.isolated and each.nonce == first.nonce for each in effects)
     assert last.failed
+
+
+async def test_a_command_that_has_lost_its_run_is_refused_and_ends_with_a_failure(tmp_path: Path):
+    barracks = Barracks(tmp_path, tmp_path / "ledger.sock")
+    payload = {"tenant": "acme", "serial": "250.3", "slow": 5.0}
+    async with reporting(tmp_path, guard=True) as ledger:
+        old = asyncio.create_task(run(barracks.argv, payload))
+        await eventually(lambda: ledger.counts[Phase.START] == 1)
+        assert await run(barracks.argv, payload | {"slow": 0.0}, FOLIOT_FENCE="8") == 0
+        assert await old == 1
+        assert await run(barracks.argv, payload) == 1
+    told = [(each.phase, each.fence, each.refused) for each in read_lines(tmp_path / "ledger.jsonl", Effect)]
+    # One was in the middle of its work, and one had not begun it.
+    assert [each for each in told if each[0] is Phase.REJECTED] == [
+        (Phase.REJECTED, 7, Phase.BEAT),
+        (Phase.REJECTED, 7, Phase.START),
+    ]
+    assert (Phase.END, 8, None) in told
 
 
 async def test_whom_a_command_leaves_behind_tells_that_it_is_alive_and_is_found(tmp_path: Path):
@@ -128,6 +162,7 @@ async def test_whom_a_command_leaves_behind_tells_that_it_is_alive_and_is_found(
         try:
             await eventually(lambda: ledger.counts[Phase.BEAT] > 0)
             (left,) = barracks.living()
+            assert {each.worker for each in read_lines(tmp_path / "ledger.jsonl", Effect)} == {""}
             assert str(tmp_path) in left
         finally:
             barracks.clear()

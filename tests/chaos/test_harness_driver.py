@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from pathlib import Path
 
+import aiohttp
 import msgspec
 import pytest
 
 from chaos.client import Api, judge
 from chaos.driver import resolved
-from chaos.nemesis import ABREAST, KINDS, QUIET, deck, plan
+from chaos.nemesis import ABREAST, KINDS, QUIET, RUSHES, Strike, deck, plan
 from chaos.places import NODES, REMOTE
 from chaos.plan import CLIENTS, Planner
 from chaos.records import Operation, Outcome, read_lines
@@ -106,6 +107,27 @@ async def test_a_call_that_is_broken_off_is_written_down_as_unknown(tmp_path: Pa
     assert written.outcome is Outcome.UNKNOWN
 
 
+async def test_a_call_that_is_broken_off_in_the_middle_of_its_answer_is_written_down_as_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    reading = asyncio.Event()
+
+    async def read(_: aiohttp.ClientResponse) -> bytes:
+        reading.set()
+        await asyncio.Event().wait()
+        return b""
+
+    monkeypatch.setattr(aiohttp.ClientResponse, "read", read)
+    async with api(answering("201 Created", b'{"runId": "run_a"}'), tmp_path) as caller:
+        calling = asyncio.create_task(caller.call("createRun", client=0, tenant="acme", body={}, key="k1"))
+        await reading.wait()
+        calling.cancel()
+        await asyncio.wait([calling])
+    (written,) = read_lines(tmp_path / "operations.jsonl", Operation)
+    assert (written.outcome, written.status, written.answer) == (Outcome.UNKNOWN, 201, None)
+    assert written.abandoned
+
+
 async def test_an_answer_given_twice_is_acknowledged_once(tmp_path: Path):
     async with api(answering("201 Created", b'{"runIds": ["run_a", "run_b"]}'), tmp_path) as caller:
         for _ in range(2):
@@ -189,7 +211,15 @@ def test_ten_minutes_see_every_kind_of_fault_and_quiet_between_bursts(seed: int)
         names = {strike.target for _, strike in burst.strikes}
         assert len(burst.strikes) <= ABREAST + 1 + ("workers" in names)  # the remote worker and poison are not dealt
         assert not {"scheduler-0", "scheduler-1"} <= names
+        assert not {"api-0", "api-1"} <= names
+        kinds = {strike.kind for _, strike in burst.strikes}
+        assert not kinds & {"misfire", "rush"} or kinds == {"misfire", "rush"}
     assert bursts == plan(seed, 600)
+
+
+def test_hours_have_no_more_rushes_than_can_be_checked():
+    struck = [strike.kind for burst in plan(1, 8 * 3_600) for _, strike in burst.strikes]
+    assert struck.count("rush") == RUSHES < struck.count("misfire")
 
 
 def test_a_short_run_has_at_least_one_burst():
@@ -197,7 +227,18 @@ def test_a_short_run_has_at_least_one_burst():
     assert plan(1, 45)[0].strikes
 
 
-def test_a_deck_holds_every_kind():
+@pytest.mark.parametrize("seed", range(20))
+def test_ten_minutes_freeze_and_cut_off_workers_schedulers_and_apis(seed: int):
+    struck = {strike for burst in plan(seed, 600) for _, strike in burst.strikes}
+    for kind in ("kill", "stop", "partition"):
+        targets = {strike.target for strike in struck if strike.kind == kind and strike.target != REMOTE}
+        assert {target.partition("-")[0] for target in targets} == {"worker", "scheduler", "api"}
+    assert Strike("partition", "api-0") in struck  # which has a network of its own
+
+
+def test_a_deck_holds_every_kind_and_lasts_for_six_bursts():
     import random
 
-    assert {strike.kind for strike in deck(random.Random(1))} == set(KINDS) - {"rollingRestart", "poison"}
+    cards = deck(random.Random(1))
+    assert {strike.kind for strike in cards} == set(KINDS) - {"rollingRestart", "poison", "rush"}
+    assert len(cards) == 6 * ABREAST

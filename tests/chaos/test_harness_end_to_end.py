@@ -9,8 +9,10 @@ import pytest
 
 from chaos import report
 from chaos.client import SUBMITS
+from chaos.crashes import fell_over
 from chaos.nemesis import Burst, Strike
 from chaos.records import Outcome, Phase, load
+from chaos.result import result
 from chaos.run import Options, run
 from chaos.verdict import check
 
@@ -44,8 +46,8 @@ BURSTS = [
     Burst(4.0, [(0.0, Strike("rollingRestart", "all"))]),
 ]
 SURE = {strike.kind for burst in BURSTS[:2] for _, strike in burst.strikes}
-"""All but four kinds. The last burst falls to a machine so slow that the others take all the time there is; for a full
-disk, a stopped supervisor and a run that kills its workers there is no time."""
+"""All but five kinds. The last burst falls to a machine so slow that the others take all the time there is; for a full
+disk, a stopped supervisor, a run that kills its workers and a rush there is no time."""
 SLOWEST = 5.0
 """Seconds that a handler takes: long enough that every worker holds something when it is killed."""
 WITHIN = {
@@ -102,7 +104,9 @@ def test_nothing_is_lost_in_ninety_seconds_of_chaos(tmp_path: Path):
     assert verdict.rare["lease take-overs"]
     assert not [path for path in ALWAYS if not verdict.rare[path]]
     assert all(count for path, count in verdict.rare.items() if path.startswith("commands"))
-    report.write(tmp_path / "report", *report.make(evidence, done, verdict, "make test", 1.0), verdict)
+    came = result(verdict, done, fell_over(evidence_folder), evidence.settings)
+    assert not came.failed, came
+    report.write(tmp_path / "report", *report.make(evidence, done, verdict, came, 1.0), verdict)
     assert (tmp_path / "report" / "report.md").read_text().startswith("# Chaos run, seed 3")
     shutil.rmtree(evidence_folder, ignore_errors=True)
 

@@ -59,6 +59,6 @@ def test_the_whole_machine_is_no_family(pid: int):
 async def test_who_is_not_there_cannot_be_stopped_which_excuses_nothing():
     noted: list[Fault] = []
     nodes = {"scheduler-0": SimpleNamespace(kind="scheduler", pid=0)}
-    deeds = Deeds(cast("Topology", SimpleNamespace(nodes=nodes)), random.Random(1), noted.append)
-    await deeds.do("stop", "scheduler-0")
+    deeds = Deeds(cast("Topology", SimpleNamespace(nodes=nodes)), noted.append)
+    await deeds.do("stop", "scheduler-0", random.Random(1))
     assert not noted

@@ -74,8 +74,9 @@ async def test_the_guard_refuses_a_lower_fence_and_writes_that_down(tmp_path: Pa
             await reporter.say(effect(Phase.END, fence=1))
         await reporter.say(effect(Phase.END, fence=7))
         await reporter.say(effect(run="run_b", fence=2))
-    phases = [each.phase for each in read_lines(tmp_path / "ledger.jsonl", Effect)]
-    assert phases == [Phase.START, Phase.START, Phase.REJECTED, Phase.END, Phase.START]
+    found = read_lines(tmp_path / "ledger.jsonl", Effect)
+    assert [each.phase for each in found] == [Phase.START, Phase.START, Phase.REJECTED, Phase.END, Phase.START]
+    assert [each.refused for each in found] == [None, None, Phase.END, None, None]
 
 
 async def test_in_observe_mode_everything_is_written(tmp_path: Path):

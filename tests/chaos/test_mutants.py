@@ -2,7 +2,6 @@
 
 import asyncio
 import py_compile
-import random
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,7 +83,7 @@ def test_a_mutation_that_does_not_fit_fails_loudly(before: str, tmp_path: Path):
 
 
 def test_every_strike_is_possible():
-    deeds = Deeds(cast("Topology", SimpleNamespace(nodes=dict.fromkeys(NODES))), random.Random(1), lambda _: None)
+    deeds = Deeds(cast("Topology", SimpleNamespace(nodes=dict.fromkeys(NODES))), lambda _: None)
     for mutant in MUTANTS:
         for burst in mutant.bursts:
             for after, strike in burst.strikes:

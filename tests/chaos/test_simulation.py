@@ -27,7 +27,7 @@ from chaos.simulation.world import CHORES_EVERY, FIRST_OF_TIMES, TIMES_EVERY
 from chaos.topology import ROOT
 from foliot.kit.postgres import PostgresServer
 
-BLOCKS, SEEDS = 10, 15
+BLOCKS, SEEDS = 10, 20
 ENOUGH = 60
 """Seeds within which a broken build is found out."""
 LEFT_OUT = {
@@ -61,11 +61,12 @@ LEFT_OUT = {
     "death-undone",
     "late-claim-kept",
     "crashes-uncounted",
+    "success-handed-back",
 }
 """Those that need what the simulation lacks: parents that end at the very same time, pauses that last, processes apart
 from their worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of
-few, runs that may begin once only, statements that are held up for longer than a lease, HTTP targets, and clients with
-keys, versions, quotas and secrets of their own."""
+few, runs that may begin once only, statements that are held up for longer than a lease, clients with keys, versions,
+quotas and secrets of their own, and workers that nothing has happened to for a while."""
 SOONER = {
     "fence-off": 19,
     "unique-off": 12,
@@ -277,9 +278,3 @@ def _number(said: str, path: str) -> int:
     found = re.search(rf"^{re.escape(path)}: ([\d,]+)$", said, re.MULTILINE)
     assert found is not None, said
     return int(found[1].replace(",", ""))
-
-
-def _fingerprint(done: subprocess.CompletedProcess[str]) -> str:
-    found = re.search(r"^fingerprint: (\w+)$", done.stdout, re.MULTILINE)
-    assert found is not None, done.stdout + done.stderr
-    return found[1]

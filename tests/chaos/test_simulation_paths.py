@@ -6,6 +6,10 @@ from chaos.records import Dump, Evidence
 from chaos.simulation.campaign import ELSEWHERE
 
 WALKED = {
+    "HTTP targets that waited for one of their job",
+    "HTTP targets that waited for one of their key",
+    "HTTP targets that waited for one of their tenant",
+    "HTTP targets that waited for their graph",
     "alarms",
     "ambiguous calls done",
     "ambiguous calls not done",

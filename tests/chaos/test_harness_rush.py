@@ -1,0 +1,130 @@
+"""A rush hands in more than can be done, of both tenants, and no more than that; it excuses nobody."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from chaos import rush
+from chaos.check.bounds import Bounds
+from chaos.check.faultbook import FaultBook
+from chaos.chores import Caller
+from chaos.deeds import Deeds
+from chaos.records import Fault, Operation, Outcome
+from chaos.rush import BATCH, MOST, PLENTY, TENANTS, Rusher
+from chaos.topology import Topology
+from chaos.watch import Watch
+from foliot.kit.postgres import PostgresServer
+
+
+class Clients:
+    """Takes all that is handed in; `pace` of what waits is done between two looks, for each tenant."""
+
+    def __init__(self, pace: int, outcome: Outcome = Outcome.OK) -> None:
+        self._pace = pace
+        self._outcome = outcome
+        self.calls: list[tuple[str, dict[str, Any], str | None]] = []
+        self.waiting: Counter[str] = Counter()
+        self.highest: Counter[str] = Counter()
+
+    async def insist(
+        self,
+        client: int,
+        tenant: str,
+        kind: str,
+        job: str | None,
+        body: Any = None,
+        key: str | None = None,
+        run: Any = None,
+    ) -> Operation:
+        self.calls.append((tenant, body, key))
+        self.waiting[tenant] += len(body["runs"])
+        self.highest |= self.waiting
+        times = {"invoked": 1.0, "completed": 2.0}
+        return Operation(number=1, client=client, tenant=tenant, kind=kind, outcome=self._outcome, **times)
+
+    async def read(self, tenant: str, path: str, **query: Any) -> Any:
+        raise NotImplementedError
+
+    async def count(self) -> Mapping[str, int]:
+        for tenant in self.waiting:
+            self.waiting[tenant] = max(0, self.waiting[tenant] - self._pace)
+        return dict(self.waiting)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in {"LASTS": 0.3, "OVER": 30.0, "LOOK": 0.02, "_MOMENT": 0.005}.items():
+        monkeypatch.setattr(rush, name, seconds)
+
+
+def rusher(clients: Clients) -> Rusher:
+    return Rusher(cast("Caller", clients), 7, clients.count)
+
+
+async def test_both_tenants_hand_in_what_waits_and_no_more_than_that():
+    clients = Clients(pace=500)
+    most = await rusher(clients).rush()
+    assert PLENTY <= most <= MOST * len(TENANTS)
+    assert clients.highest.keys() == {*TENANTS}
+    assert max(clients.highest.values()) <= MOST
+    assert clients.waiting.total() <= rush.FEW
+
+
+async def test_every_batch_is_a_call_of_its_own_and_no_two_payloads_are_alike():
+    clients = Clients(pace=10_000)
+    again = rusher(clients)
+    await again.rush()
+    await again.rush()
+    assert {len(body["runs"]) for _, body, _ in clients.calls} == {BATCH}
+    payloads = [run["payload"] for _, body, _ in clients.calls for run in body["runs"]]
+    assert all(run["payload"]["tenant"] == tenant for tenant, body, _ in clients.calls for run in body["runs"])
+    assert len({each["serial"] for each in payloads}) == len(payloads)
+    assert len({key for _, _, key in clients.calls}) == len(clients.calls) > 2
+
+
+async def test_what_never_comes_to_an_end_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rush, "OVER", 0.4)
+    clients = Clients(pace=0)
+    assert await rusher(clients).rush() == MOST * len(TENANTS)
+
+
+async def test_who_is_refused_asks_again_after_a_while_and_not_at_once():
+    clients = Clients(pace=BATCH, outcome=Outcome.FAIL)
+    await rusher(clients).rush()
+    assert len(clients.calls) <= len(TENANTS) * rush.HANDS * (rush.LASTS / rush.LOOK + 1)
+
+
+@pytest.mark.parametrize(("pace", "idle"), [(500, False), (MOST, True)])
+async def test_it_was_too_much_if_much_of_it_waited(pace: int, idle: bool):
+    noted: list[Fault] = []
+    topology = cast("Topology", SimpleNamespace(nodes={}))
+    deeds = Deeds(topology, noted.append, rusher=rusher(Clients(pace)))
+    await deeds.do("rush", "workers", random.Random(1))
+    (fault,) = noted
+    assert (fault.kind, fault.target, fault.workers, fault.idle) == ("rush", "workers", [], idle)
+    assert fault.began < fault.ended
+
+
+def test_it_excuses_no_duplicate_though_it_is_no_quiet_time():
+    book = FaultBook([Fault(kind="rush", target="workers", began=100, ended=150)], Bounds())
+    assert not book.held("w1", 110, 120)
+    assert not book.held(None, 110, 120)
+    assert not book.down(110, 120)
+    assert not book.quiet(120)
+
+
+async def test_what_waits_is_counted_by_tenant_until_a_worker_takes_it(world: Any, dsn: str):
+    watch = Watch(cast("PostgresServer", SimpleNamespace(dsn=dsn)))
+    assert await watch.waiting() == {}
+    other = await world.another_tenant("globex")
+    await world.submit(3)
+    await world.submit(2, tenant=other)
+    own = await world.value("SELECT name FROM tenant WHERE id = $1", world.tenant)
+    assert await watch.waiting() == {own: 3, "globex": 2}
+    hand = await world.worker()
+    await hand.claim(100)
+    assert await watch.waiting() == {}
