@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -46,19 +45,21 @@ class Rusher:
 
     async def rush(self) -> int:
         """Hand in more than can be done, and return when it is done nearly; the most that ever waited."""
-        began, self._most = time.monotonic(), 0
+        now = asyncio.get_running_loop().time
+        began, self._most = now(), 0
         await self._look()
         async with asyncio.TaskGroup() as group:
             looking = group.create_task(self._keep_looking())
             hands = [group.create_task(self._hand_in(tenant, began + LASTS)) for tenant in TENANTS * HANDS]
             await asyncio.wait(hands)
             await self._look()
-            await until(lambda: self._waiting.total() <= FEW, began + OVER - time.monotonic(), _MOMENT)
+            await until(lambda: self._waiting.total() <= FEW, began + OVER - now(), _MOMENT)
             looking.cancel()
         return self._most
 
     async def _hand_in(self, tenant: str, ends: float) -> None:
-        while time.monotonic() < ends:
+        now = asyncio.get_running_loop().time
+        while now() < ends:
             if self._waiting[tenant] + BATCH > MOST:
                 await asyncio.sleep(_MOMENT)
                 continue
