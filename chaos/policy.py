@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from chaos.oracle import Body, body_of, duration
+from chaos.oracle import Body, duration
 
 LEFT_OUT: Final = frozenset({"requires", "retry", "concurrency", "calendar", "dependsOn"})
 """Fields that the API does not show where there is nothing to show."""
@@ -29,19 +29,6 @@ def _read(body: Body) -> dict[str, Any]:
     fields = {name: msgspec.json.decode(value) for name, value in body}
     usual = _usual(fields)
     return {name: spelled(fields.get(name, usual.get(name))) for name, spelled in _SPELLED.items()}
-
-
-def edited(before: Body, after: Body) -> Body:
-    """A job after an edit that said nothing of `onDisconnect`: what was usual before the edit is so after it.
-
-    Foliot does not remember whether its owner had written it, or it came about by itself.
-    """
-    if "onDisconnect" not in dict(before):
-        return after
-    was, now = ({name: msgspec.json.decode(value) for name, value in body} for body in (before, after))
-    if was["onDisconnect"] != _usual(was)["onDisconnect"]:
-        return after
-    return body_of({**now, "onDisconnect": _usual(now)["onDisconnect"]})
 
 
 def _usual(fields: dict[str, Any]) -> dict[str, Any]:

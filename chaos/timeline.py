@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from chaos.oracle import Body, Definition, body_of, definition_of, patched
-from chaos.policy import FIELDS, LEFT_OUT, LETS_GO, edited, policy_of
+from chaos.policy import FIELDS, LEFT_OUT, LETS_GO, policy_of
 from chaos.records import Operation, Outcome
 
 MANY: Final = 3
@@ -193,9 +193,7 @@ def _applied(standing: Standing | None, operation: Operation) -> Standing | None
     if standing is None or (standing.gate is Gate.CANCELLED and operation.kind not in _CANCELS):
         return None
     if operation.kind == "changeJob":
-        patch = operation.body or {}
-        after = patched(standing.body, patch)
-        return Standing(after if "onDisconnect" in patch else edited(standing.body, after), standing.gate)
+        return Standing(patched(standing.body, operation.body or {}), standing.gate)
     return Standing(standing.body, _GATES[operation.kind])
 
 

@@ -56,6 +56,25 @@ async def test_a_change_of_the_delivery_takes_along_what_was_not_said(api: Calle
     assert policy((await change(**ONCE, maxRetries=None)).json) == ("atMostOnce", "stop", 0)
 
 
+@pytest.mark.parametrize(("said", "ends"), [({}, "stop finish"), ({"onDisconnect": "stop"}, "stop stop")])
+@pytest.mark.parametrize(
+    ("there", "back"), [({"concurrency": {"limit": 1}}, {"concurrency": None}), (ONCE, {"delivery": "atLeastOnce"})]
+)
+async def test_what_its_owner_said_of_the_end_outlives_a_change_that_implies_it(
+    api: Caller, said: dict[str, Any], ends: str, there: dict[str, Any], back: dict[str, Any]
+):
+    job = (await api.create(**said))["jobId"]
+    shown = [(await api("PATCH", f"/v1/jobs/{job}", fields)).json["onDisconnect"] for fields in (there, back)]
+    assert " ".join(shown) == ends
+
+
+async def test_an_end_that_was_said_and_is_taken_back_follows_the_delivery_again(api: Caller):
+    job = (await api.create(onDisconnect="finish"))["jobId"]
+    fields = (ONCE, {"onDisconnect": None})
+    shown = [(await api("PATCH", f"/v1/jobs/{job}", each)).json["onDisconnect"] for each in fields]
+    assert shown == ["finish", "stop"]
+
+
 async def test_an_unknown_end_is_told_and_alarms_nobody_twice(api: Caller, world: World):
     job = await api.create(**ONCE, scheduleAt="2026-01-01T00:00:00Z")
     await world.promoter.run_once()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from chaos.oracle import body_of
+from chaos.policy import policy_of
 from chaos.records import Operation, Outcome
 from chaos.timeline import Gate, Standing, Timeline, agrees
 
@@ -91,13 +92,11 @@ def test_of_a_view_that_shows_less_only_that_is_compared():
     assert agrees({"status": "pending", "payload": None}, standing(maxRetries=7, queue="reports"))
 
 
-def test_what_is_as_usual_follows_an_edit_of_the_limit_even_where_its_owner_had_written_it():
-    """Stop is what a limit of one brings along: after that nobody knows that it was there before."""
-    made = ("createJob", {"concurrency": {"limit": 2}, "onDisconnect": "stop"})
+def test_what_its_owner_wrote_outlives_edits_of_what_it_would_follow_otherwise():
     one, two = (("changeJob", {"concurrency": {"limit": limit}}) for limit in (1, 2))
-    told = ("changeJob", {"concurrency": {"limit": 2}, "onDisconnect": "stop"})
-    ends = [dict(_after(made, *edits).body)["onDisconnect"] for edits in ((two,), (one,), (one, two), (one, told))]
-    assert ends == [b'"stop"', b'"stop"', b'"finish"', b'"stop"']
+    for written, end in (({}, "finish"), ({"onDisconnect": "stop"}, "stop"), ({"onDisconnect": "finish"}, "finish")):
+        after = _after(("createJob", {"concurrency": {"limit": 2}, **written}), one, two)
+        assert policy_of(after.body)["onDisconnect"] == end
 
 
 def _after(*calls: tuple[str, dict[str, Any]]) -> Standing:

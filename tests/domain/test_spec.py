@@ -33,6 +33,7 @@ def test_what_was_added_is_part_of_the_name_and_comes_back():
     assert again == ONCE
     assert again.is_at_most_once
     assert again.stops_when_cut_off
+    assert Spec.parse(b'{"handler":{"type":"function","name":"noop"},"end_is_said":true}').end_is_said is True
 
 
 def test_what_is_delivered_at_most_once_cannot_ask_for_retries():

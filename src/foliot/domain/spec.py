@@ -128,6 +128,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Rules per kind of error."""
     delivery: Literal["atMostOnce"] | UnsetType = UNSET
     on_disconnect: Literal["stop"] | UnsetType = UNSET
+    end_is_said: Literal[True] | UnsetType = UNSET
+    """That its owner has written `on_disconnect` where it is as usual, so that it stays when the usual changes."""
     concurrency: Concurrency | UnsetType = UNSET
     requires: tuple[str, ...] | UnsetType = UNSET
     """Labels that a worker must carry, as `domain.labels` writes them."""

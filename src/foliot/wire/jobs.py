@@ -89,7 +89,7 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
         raise InvalidField("queue", "not a queue name", "lower-case letters, digits, '.', '_' and '-', at most 63")
     at_most_once = body.delivery == "atMostOnce"
     one_by_one = body.concurrency is not None and body.concurrency.limit == 1
-    end = body.on_disconnect or usual_end(at_most_once=at_most_once, one_by_one=one_by_one)
+    usual = usual_end(at_most_once=at_most_once, one_by_one=one_by_one)
     return Spec(
         handler=handler or handler_of(body.handler),
         queue=body.queue,
@@ -99,7 +99,8 @@ def spec_of(body: Policy, *, handler: Handler | None = None) -> Spec:
         retry=rules_of(body.retry) or UNSET,
         timeout=timedelta(seconds=body.timeout_seconds),
         delivery="atMostOnce" if at_most_once else UNSET,
-        on_disconnect="stop" if end == "stop" else UNSET,
+        on_disconnect="stop" if (body.on_disconnect or usual) == "stop" else UNSET,
+        end_is_said=True if body.on_disconnect == usual else UNSET,
         concurrency=UNSET if body.concurrency is None else concurrency_of(body.concurrency),
         requires=labels_of(body.requires, "requires") or UNSET,
     )

@@ -68,13 +68,14 @@ def draft_again(tenant: int, row: JobRow, calendars: Calendars = NO_CALENDARS) -
 def body_of(row: JobRow) -> dict[str, Any]:
     """A stored job as its owner might have written it: what a PATCH is laid over.
 
-    What depends on delivery or limit and is as usual is left out, so that it follows a change of either. Retries that
-    were given up with at-most-once stay given up: nobody asked for them.
+    What depends on delivery or limit, is as usual and was not written by its owner is left out, so that it follows a
+    change of either. Retries that were given up with at-most-once stay given up: nobody asked for them.
     """
     view = msgspec.to_builtins(job_view("", row), builtin_types=(msgspec.Raw,))
     at_most_once = row.spec.is_at_most_once
     usual = usual_end(at_most_once=at_most_once, one_by_one=row.spec.limit == 1)
-    implied = {"onDisconnect"} if view["onDisconnect"] == usual else set()
+    is_said = row.spec.end_is_said is not msgspec.UNSET or view["onDisconnect"] != usual
+    implied = set() if is_said else {"onDisconnect"}
     if not at_most_once and row.spec.max_retries == usual_retries(at_most_once=False):
         implied.add("maxRetries")
     return {name: value for name, value in view.items() if name in _BODY_FIELDS - implied}
