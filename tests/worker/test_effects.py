@@ -19,6 +19,7 @@ from foliot.domain.states import State
 from foliot.sdk.settling import NotHere
 from foliot.store.dispatch import Claimed, Settlement
 from foliot.store.effects import Effects
+from foliot.store.fleet import reap
 from foliot.store.recovery import _GONE
 from foliot.worker.functions import function_executors
 from foliot.worker.underway import BLINK
@@ -126,6 +127,26 @@ async def test_a_commit_whose_reply_was_lost_is_looked_up(
     with nullcontext() if happened else pytest.raises(ConnectionResetError):
         await attempt.write()
     assert await attempt.standing() == (ALL if happened else NOTHING)
+
+
+async def test_who_is_cut_off_before_its_commit_keeps_its_claim_from_nobody(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+):
+    """With the claim all that was claimed with it would wait, for as long as an attempt may take: here, a minute."""
+    monkeypatch.setattr("foliot.store.effects.IDLE", "50ms")
+
+    async def go_nowhere(_: Any) -> None:
+        await attempt.hand.die()
+        async with asyncio.timeout(20):
+            while not (await reap(attempt.hand.line)).claims:
+                pass
+        raise ConnectionResetError("no reply came")
+
+    monkeypatch.setattr(Transaction, "commit", go_nowhere)
+    with pytest.raises(ConnectionResetError):
+        await attempt.write()
+    assert await attempt.standing() == NOTHING
+    assert await attempt.world.count("ready") == 1
 
 
 async def test_what_the_commit_refuses_leaves_neither(attempt: Attempt):

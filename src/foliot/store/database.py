@@ -19,6 +19,9 @@ Row: TypeAlias = Any
 """One row of an answer: values by name, or in order."""
 Reset: TypeAlias = Callable[[Connection], Awaitable[None]]
 
+IDLE: Final = "5s"
+"""How long a process may say nothing in mid-transaction: stopped there it keeps its locks, and a schedule would be
+silent for as long."""
 _SESSION: Final = MappingProxyType(
     {
         "search_path": "foliot",
@@ -28,8 +31,7 @@ _SESSION: Final = MappingProxyType(
         # due started processes of its own, which cost as much as all the claims.
         "max_parallel_workers_per_gather": "0",
         "statement_timeout": "30s",
-        # A process that is stopped in mid-transaction keeps its locks: a schedule would be silent for as long.
-        "idle_in_transaction_session_timeout": "5s",
+        "idle_in_transaction_session_timeout": IDLE,
         "application_name": "foliot",
     }
 )

@@ -10,7 +10,7 @@ import asyncpg
 
 from foliot.domain.errors import Conflict, FenceLost
 from foliot.store import dispatch
-from foliot.store.database import Connection, Line
+from foliot.store.database import IDLE, Connection, Line
 from foliot.store.dispatch import Settlement
 from foliot.store.recovery import is_gone
 from foliot.store.statements import SQL
@@ -81,7 +81,7 @@ class Effects:
             raise Conflict(
                 "the handler ended the transaction itself", "leave COMMIT and ROLLBACK to the end of the block"
             )
-        before = await connection.fetchval(SQL["foliot_first"])
+        before = await connection.fetchval(SQL["foliot_first"], IDLE)
         if not await dispatch.settle(Line.over(connection), self._worker, [settlement]):
             raise FenceLost(
                 "the lease was lost before the transaction ended: nothing of it was kept",
