@@ -16,9 +16,10 @@ from chaos.commands import LONG_EVERY, Commander
 from chaos.ledger import Ledger, serve_reports
 from chaos.newest import Newest
 from chaos.plan import ONCE
-from chaos.records import Effect, Operation, Outcome, Phase, digest, read_lines
+from chaos.records import Effect, Phase, digest, read_lines
 from foliot.cli.commands import read_policy
 from foliot.kit.tasks import background
+from notebook import Notebook
 from worker.making import eventually
 
 RUN = {
@@ -38,50 +39,22 @@ ARGV = ("/usr/bin/python3", "-I", "emitter.py", "ledger.sock")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands run on Linux only")
 
 
-class Told:
-    """A caller who writes down what it was asked for."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, Any, str | None]] = []
-
-    async def insist(
-        self,
-        client: int,
-        tenant: str,
-        kind: str,
-        job: str | None,
-        body: dict[str, Any] | None = None,
-        key: str | None = None,
-        run: str | None = None,
-    ) -> Operation:
-        self.calls.append((kind, body, run or job))
-        names = [f"run_{len(self.calls)}.{place}" for place, _ in enumerate((body or {}).get("runs", ()))]
-        answer = {"runIds": names, "jobId": f"job_{len(self.calls)}"}
-        times = {"invoked": 0.0, "completed": 0.0}
-        return Operation(
-            number=1, client=client, tenant=tenant, kind=kind, outcome=Outcome.OK, body=body, answer=answer, **times
-        )
-
-    async def read(self, _tenant: str, _path: str, **_: Any) -> Any:
-        raise NotImplementedError
-
-
-async def asked(seed: int) -> list[tuple[str, Any, str | None]]:
-    told = Told()
+async def asked(seed: int) -> Notebook:
+    told = Notebook()
     commander, newest = Commander(told, seed, 0, "acme", ARGV), Newest(told, seed, 0, "acme", ARGV)
     for _ in range(LONG_EVERY):
         await commander.step()
         await newest.step()
     await commander.finish()
-    return told.calls
+    return told
 
 
 async def test_chores_come_from_the_seed_alone_and_cancel_what_would_go_on(monkeypatch: pytest.MonkeyPatch):
     pause = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda _: pause(0))
-    calls = await asked(7)
-    assert calls == await asked(7) != await asked(8)
-    runs = [run for kind, body, _ in calls if kind == "createRuns" for run in body["runs"]]
+    told = await asked(7)
+    assert told.calls == (await asked(7)).calls != (await asked(8)).calls
+    runs = told.bodies("createRuns", "runs")
     assert all(run["handler"] == {"type": "command", "argv": list(ARGV)} for run in runs)
     assert len({run["payload"]["serial"] for run in runs}) == len(runs)
     # Those that end by themselves are delivered at most once now and then, and are then not tried again.
@@ -91,11 +64,11 @@ async def test_chores_come_from_the_seed_alone_and_cancel_what_would_go_on(monke
     assert {run["maxRetries"] for run in once} == {0}
     assert not [run for run in runs if run not in usual and "delivery" in run]
     # What would take for ever and has no time-out is cancelled: the last of every other batch.
-    batches = [(place, body["runs"]) for place, (kind, body, _) in enumerate(calls, 1) if kind == "createRuns"]
-    endless = [f"run_{place}.{len(some) - 1}" for place, some in batches if "timeoutSeconds" not in some[-1]]
-    assert [run for kind, _, run in calls if kind == "cancelRun"] == endless
+    batches = [(each.number, (each.body or {})["runs"]) for each in told.calls if each.kind == "createRuns"]
+    endless = [f"run_{number}.{len(some) - 1}" for number, some in batches if "timeoutSeconds" not in some[-1]]
+    assert [each.run for each in told.calls if each.kind == "cancelRun"] == endless
     assert len(endless) == LONG_EVERY // 2
-    jobs = [body for kind, body, _ in calls if kind == "createJob"]
+    jobs = told.bodies("createJob", "jobs")
     assert {job["overlap"] for job in jobs} == {"cancelPrevious"}
     assert len(jobs) == 2
 

@@ -1,49 +1,19 @@
 """Chores whose runs wait for each other: functions and HTTP targets, by the seed alone, and none in another's line."""
 
 from collections import defaultdict
-from typing import Any
 
 from chaos.graphs import Weaver
 from chaos.lines import BY_HAND, ENDLESS, Crowd, Lines
-from chaos.records import LIMITS, Operation, Outcome
+from chaos.records import LIMITS
+from notebook import Notebook
 
 TARGET = "http://127.0.0.1:1/do"
 TENANTS = ("acme", "globex")
 ROUNDS = 8
 
 
-class Told:
-    """A caller who writes down what it was asked for, and says that it is done."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[int, str, str | None, dict[str, Any]]] = []
-
-    async def insist(
-        self,
-        client: int,
-        tenant: str,
-        kind: str,
-        job: str | None,
-        body: dict[str, Any] | None = None,
-        _key: str | None = None,
-        _run: str | None = None,
-    ) -> Operation:
-        self.calls.append((client, kind, job, body or {}))
-        number = len(self.calls)
-        answer = {"jobId": f"job_{number}", "jobIds": [f"job_{number}.{place}" for place in range(6)]}
-        done: dict[str, Any] = {"outcome": Outcome.OK, "body": body, "answer": answer}
-        return Operation(number=number, client=client, tenant=tenant, kind=kind, invoked=0.0, completed=0.0, **done)
-
-    async def read(self, _tenant: str, _path: str, **_: Any) -> Any:
-        raise NotImplementedError
-
-    def bodies(self, kind: str, of: str) -> list[dict[str, Any]]:
-        """What was asked for, one by one, by calls of this kind."""
-        return [each for _, asked, _, body in self.calls if asked == kind for each in body.get(of, [body])]
-
-
-async def asked(seed: int) -> Told:
-    told = Told()
+async def asked(seed: int) -> Notebook:
+    told = Notebook()
     chores: list[Lines | Crowd | Weaver] = [Crowd(told, seed, TARGET)]
     for number, tenant in enumerate(TENANTS):
         chores += [Lines(told, seed, number, tenant, TARGET), Weaver(told, seed, number, tenant, TARGET)]

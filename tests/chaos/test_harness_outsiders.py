@@ -1,51 +1,21 @@
 """Clients that use keys twice, want to call who is denied, or are told secrets: what they ask for, and is heard."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import pytest
 
 from chaos.client import Api
 from chaos.outsiders import BATCHES, Gossip, Trespasser
-from chaos.records import CONFIDED, CONFIDENCE, Operation, Outcome, load
+from chaos.records import CONFIDED, CONFIDENCE, Outcome, load
 from chaos.reuse import TRIES, Reuser
 from chaos.synthetic import FEW, clean
-
-ANSWER = {"jobId": "job_1", "runId": "run_1"}
-
-
-class Written:
-    """Somebody who answers every call with the same outcome, and writes it down."""
-
-    def __init__(self, outcome: Outcome = Outcome.OK) -> None:
-        self.calls: list[Operation] = []
-        self._outcome = outcome
-
-    async def call(self, kind: str, *, before: Operation | None = None, **given: Any) -> Operation:
-        done = Operation(number=1, kind=kind, invoked=0, completed=0, outcome=self._outcome, status=200, **given)
-        done.answer = ANSWER if self._outcome is Outcome.OK else None
-        self.calls.append(done)
-        return done
-
-    async def insist(
-        self,
-        client: int,
-        tenant: str,
-        kind: str,
-        job: str | None,
-        body: dict[str, Any] | None = None,
-        key: str | None = None,
-        run: str | None = None,
-    ) -> Operation:
-        return await self.call(kind, client=client, tenant=tenant, job=job, body=body, key=key, run=run)
-
-    async def read(self, _tenant: str, _path: str, **_: Any) -> Any:
-        raise NotImplementedError
+from notebook import Notebook
 
 
 async def test_a_key_is_used_for_something_else_when_its_first_call_was_answered():
-    told = Written()
+    told = Notebook()
     reuser = Reuser(told, 1, 0, "acme")
     for _ in range(2):
         await reuser.step()
@@ -60,13 +30,13 @@ async def test_a_key_is_used_for_something_else_when_its_first_call_was_answered
 
 @pytest.mark.parametrize("outcome", [Outcome.FAIL, Outcome.UNKNOWN])
 async def test_a_key_that_may_stand_for_nothing_is_not_used_again(outcome: Outcome):
-    told = Written(outcome)
+    told = Notebook(outcome)
     await Reuser(told, 1, 0, "acme").step()
     assert len(told.calls) == 1
 
 
 async def test_runs_refer_to_a_secret_that_has_another_value_now_and_then():
-    told = Written()
+    told = Notebook()
     gossip = Gossip(cast("Api", told), 1, "http://ledger.test/do")
     for _ in range(BATCHES + 1):
         await gossip.step()
@@ -80,7 +50,7 @@ async def test_runs_refer_to_a_secret_that_has_another_value_now_and_then():
 
 
 async def test_the_forbidden_target_is_asked_for_each_time_with_a_payload_of_its_own():
-    told = Written()
+    told = Notebook()
     trespasser = Trespasser(cast("Api", told), 1, "http://denied.test/do")
     for _ in range(2):
         await trespasser.step()

@@ -12,7 +12,6 @@ import pytest
 from chaos import rush
 from chaos.check.bounds import Bounds
 from chaos.check.faultbook import FaultBook
-from chaos.chores import Caller
 from chaos.deeds import Deeds
 from chaos.records import Fault, Operation, Outcome
 from chaos.rush import BATCH, MOST, PLENTY, TENANTS, Rusher
@@ -20,39 +19,25 @@ from chaos.simulation.loop import VirtualLoop
 from chaos.topology import Topology
 from chaos.watch import Watch
 from foliot.kit.postgres import PostgresServer
+from notebook import Notebook
 
 T = TypeVar("T")
 
 
-class Clients:
+class Clients(Notebook):
     """Takes all that is handed in, a call in 50 ms; `pace` of what waits is done between two looks, for each tenant."""
 
     def __init__(self, pace: int, outcome: Outcome = Outcome.OK) -> None:
+        super().__init__(outcome)
         self._pace = pace
-        self._outcome = outcome
-        self.calls: list[tuple[str, dict[str, Any], str | None]] = []
         self.waiting: Counter[str] = Counter()
         self.highest: Counter[str] = Counter()
 
-    async def insist(
-        self,
-        client: int,
-        tenant: str,
-        kind: str,
-        job: str | None,
-        body: Any = None,
-        key: str | None = None,
-        run: Any = None,
-    ) -> Operation:
+    async def call(self, kind: str, *, before: Operation | None = None, **given: Any) -> Operation:
         await asyncio.sleep(0.05)
-        self.calls.append((tenant, body, key))
-        self.waiting[tenant] += len(body["runs"])
+        self.waiting[given["tenant"]] += len(given["body"]["runs"])
         self.highest |= self.waiting
-        times = {"invoked": 1.0, "completed": 2.0}
-        return Operation(number=1, client=client, tenant=tenant, kind=kind, outcome=self._outcome, **times)
-
-    async def read(self, tenant: str, path: str, **query: Any) -> Any:
-        raise NotImplementedError
+        return await super().call(kind, before=before, **given)
 
     async def count(self) -> Mapping[str, int]:
         for tenant in self.waiting:
@@ -67,7 +52,7 @@ def at_once(rushing: Coroutine[Any, Any, T]) -> T:
 
 
 def rusher(clients: Clients) -> Rusher:
-    return Rusher(cast("Caller", clients), 7, clients.count)
+    return Rusher(clients, 7, clients.count)
 
 
 def test_both_tenants_hand_in_what_waits_and_no_more_than_that():
@@ -80,15 +65,15 @@ def test_both_tenants_hand_in_what_waits_and_no_more_than_that():
 
 
 def test_every_batch_is_a_call_of_its_own_and_no_two_payloads_are_alike():
-    clients = Clients(pace=10_000)
+    clients = Clients(pace=BATCH)
     again = rusher(clients)
     at_once(again.rush())
     at_once(again.rush())
-    assert {len(body["runs"]) for _, body, _ in clients.calls} == {BATCH}
-    payloads = [run["payload"] for _, body, _ in clients.calls for run in body["runs"]]
-    assert all(run["payload"]["tenant"] == tenant for tenant, body, _ in clients.calls for run in body["runs"])
-    assert len({each["serial"] for each in payloads}) == len(payloads)
-    assert len({key for _, _, key in clients.calls}) == len(clients.calls) > 2
+    payloads = [[run["payload"] for run in (each.body or {})["runs"]] for each in clients.calls]
+    assert {len(each) for each in payloads} == {BATCH}
+    assert [{each["tenant"] for each in batch} for batch in payloads] == [{each.tenant} for each in clients.calls]
+    assert len({each["serial"] for batch in payloads for each in batch}) == BATCH * len(payloads)
+    assert len({each.key for each in clients.calls}) == len(clients.calls) > 2
 
 
 def test_what_never_comes_to_an_end_is_left_after_a_while():
