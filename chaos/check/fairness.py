@@ -16,6 +16,8 @@ are of handlers that hardly anybody wants, and never wait."""
 _ENOUGH: Final = 20
 """Starts of a tenant in a slot, without which that says nothing."""
 _DEFAULT: Final = 1
+_RERANKED: Final = 5.0
+"""Seconds that a scheduler may take until what waits is ranked by its tenant's new weight."""
 
 
 def fair_shares(case: Case, waits: Sequence[Wait]) -> list[float]:
@@ -46,7 +48,7 @@ def _is_backlog(late: list[float]) -> bool:
 
 def _weighed(case: Case, slot: int, tenants: Sequence[str]) -> Iterator[tuple[str, int]]:
     for tenant in tenants:
-        weight = _weight(_weighings(case, tenant), slot * SLOT, (slot + 1) * SLOT)
+        weight = _weight(case, _weighings(case, tenant), slot * SLOT, (slot + 1) * SLOT)
         if weight is not None:
             yield tenant, weight
 
@@ -55,15 +57,24 @@ def _weighings(case: Case, tenant: str) -> list[Operation]:
     return [each for each in case.evidence.operations if each.kind == "weighTenant" and each.tenant == tenant]
 
 
-def _weight(weighings: Sequence[Operation], start: float, end: float) -> int | None:
+def _weight(case: Case, weighings: Sequence[Operation], start: float, end: float) -> int | None:
     """What a tenant weighed all the time; None if that was changed, or nobody knows."""
     weight: int | None = _DEFAULT
     for each in weighings:
         if each.invoked >= end or each.outcome is Outcome.FAIL:
             continue
-        known = each.outcome is Outcome.OK and each.completed <= start
+        known = each.outcome is Outcome.OK and _in_force(case, each.completed) <= start
         weight = (each.body or {})["weight"] if known else None
     return weight
+
+
+def _in_force(case: Case, weighed: float) -> float:
+    """When what waits has been ranked by a new weight: not while every scheduler stands still."""
+    ranked = weighed + _RERANKED
+    for began, ended in case.faults.unattended:
+        if began <= ranked and weighed <= ended:
+            ranked = max(ranked, ended + _RERANKED)
+    return ranked
 
 
 def _settled(case: Case) -> dict[int, dict[str, int]]:

@@ -163,18 +163,33 @@ def test_a_recovery_is_too_slow_beyond_its_bound_only():
     assert too_slow(found | {"c": {"cases": 2, "worst": 5.01, "bound": 5.0}}) == ["c: 5.01 s, and 5 s is promised"]
 
 
-@pytest.mark.parametrize(("weight", "index"), [(1, 0.8), (3, 1.0)])
-def test_shares_are_compared_by_weight_where_several_have_a_backlog(history: History, weight: int, index: float):
-    history.call("weighTenant", 0, body={"weight": weight})
+def shares_of_a_backlog(history: History) -> list[float]:
+    """Where one tenant gets three times as much as another for ten seconds, and all of it late."""
     begin = 20 - BEGIN % 10
-    for number in range(120):  # three for one, all of them late
-        tenant = "acme" if number % 4 else "globex"
+    for number in range(120):
         for phase in (Phase.START, Phase.END):
             at = begin + number / 20
             history.effect(phase, at, f"run_{number}", "w1", number, None, BEGIN + at - 2)
-            history.evidence.effects[-1].tenant = tenant
+            history.evidence.effects[-1].tenant = "acme" if number % 4 else "globex"
     case = Case(history.evidence)
-    assert [round(each, 3) for each in fair_shares(case, first_starts(case))] == [index]
+    return [round(each, 3) for each in fair_shares(case, first_starts(case))]
+
+
+@pytest.mark.parametrize(("weight", "index"), [(1, 0.8), (3, 1.0)])
+def test_shares_are_compared_by_weight_where_several_have_a_backlog(history: History, weight: int, index: float):
+    history.call("weighTenant", 0, body={"weight": weight})
+    assert shares_of_a_backlog(history) == [index]
+
+
+@pytest.mark.parametrize(("stopped", "shares"), [(["scheduler-0"], [0.8]), (["scheduler-0", "scheduler-1"], [])])
+def test_a_weight_counts_when_a_scheduler_has_ranked_by_it_what_waits(
+    history: History, stopped: list[str], shares: list[float]
+):
+    history.evidence.settings["schedulers"] = ["scheduler-0", "scheduler-1"]
+    for name in stopped:
+        history.fault("stop", name, 1, 19)
+    history.call("weighTenant", 2, body={"weight": 1})
+    assert shares_of_a_backlog(history) == shares
 
 
 def test_without_a_backlog_nobody_is_short_of_anything(history: History):
