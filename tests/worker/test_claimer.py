@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foliot.domain.outcome import Ending
+from foliot.domain.suspicion import SUSPICIOUS
 from foliot.store.dispatch import LARGEST_CLAIM, Claimed
 from foliot.worker.claimer import Claimer
 from foliot.worker.executor import Assignment, Executor
@@ -20,12 +21,15 @@ from world import World
 class Station:
     """A claimer with all that is around it; nothing runs by itself."""
 
-    def __init__(self, runs: list[Claimed], executor: Executor | None, concurrency: int = 10) -> None:
+    def __init__(
+        self, runs: list[Claimed], executor: Executor | None, concurrency: int = 10, alone: Executor | None = None
+    ) -> None:
         self.carrier = MemoryCarrier(runs)
         self.settler = Settler(self.carrier, lambda _: None)
         self.runner = Runner(concurrency, self.settler.add, lambda: 0.5)
         shares = Shares({1: "default"}, {"default": 1})
-        self.claimer = Claimer(self.carrier, shares, lambda _: executor, self.runner, self.settler, concurrency)
+        around = (self.runner, self.settler, concurrency, lambda _: alone)
+        self.claimer = Claimer(self.carrier, shares, lambda _: executor, *around)
 
 
 async def test_slow_handlers_never_have_more_in_hand_than_run_at_once():
@@ -39,6 +43,18 @@ async def test_slow_handlers_never_have_more_in_hand_than_run_at_once():
     assert len(station.carrier.runs) == 90
     gate.opened.set()
     await eventually(lambda: not station.runner.going)
+
+
+async def test_suspects_that_wait_for_each_other_keep_nobody_else_from_being_claimed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("foliot.worker.claimer.MOST_IN_HAND", 60)
+    gate, cell = Gate(), Gate()
+    suspects, others = [claimed(deaths=SUSPICIOUS) for _ in range(30)], [claimed() for _ in range(100)]
+    station = Station([*suspects, *others], gate.executor, alone=cell.executor)
+    for _ in range(20):
+        await station.claimer.run_once()
+        await asyncio.sleep(0)
+    assert len(gate.begun) == 5  # the other half of the handlers is for suspects
+    assert station.runner.waiting <= 60
 
 
 async def test_a_claim_waits_only_where_the_last_one_left_nothing():

@@ -133,7 +133,8 @@ class Claimer:
     def _room(self, now: float) -> int:
         """Free handlers, plus what the handlers finish in a short while: long work is never hoarded.
 
-        None while more than that wait for a handler already: a claim for few costs as much as one for many.
+        None while more than that wait for a handler already: a claim for few costs as much as one for many. Suspects
+        that wait for each other keep nobody else from being claimed, until they are too many to be in hand.
         """
         settled = self._settler.settled + self._settler.backlog
         self._pace.append((now, settled))
@@ -141,8 +142,9 @@ class Claimer:
             self._pace.popleft()
         since, before = self._pace[0]
         soon = int((settled - before) / max(now - since, LONGEST_PREFETCH) * self._prefetch)
-        queued = self._runner.going + self._runner.waiting - self._concurrency
-        most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog
+        queued = self._runner.going + self._runner.in_turn - self._concurrency
+        apart = self._runner.waiting - self._runner.in_turn
+        most = max(self._concurrency, MOST_IN_HAND) - self._settler.backlog - apart
         room = min(soon, most - self._concurrency) - queued
         return room if room >= queued else 0
 

@@ -51,6 +51,11 @@ class Lineup:
     def __len__(self) -> int:
         return len(self._turns) + len(self._suspects)
 
+    @property
+    def in_turn(self) -> int:
+        """How many wait for a handler to be free, and not until other suspects have come to their end."""
+        return len(self._turns) + min(len(self._suspects), self._alone_at_once - len(self._alone))
+
     def __iter__(self) -> Iterator[Waiting]:
         yield from self._suspects
         yield from (waiting for lane in self._lanes.values() for waiting in lane)

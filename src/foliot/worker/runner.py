@@ -79,6 +79,11 @@ class Runner:
         return len(self._waiting)
 
     @property
+    def in_turn(self) -> int:
+        """How many of those that wait begin as soon as handlers are free."""
+        return self._waiting.in_turn
+
+    @property
     def going(self) -> int:
         """Handlers under way, or about to be."""
         return len(self._underway) + len(self._marking)
