@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 BIN := .venv/bin
 SECONDS ?= 600
 TOOLS := .venv/.installed
+export PYTHONDONTWRITEBYTECODE =  # hundreds of processes start here: none is to compile Foliot for itself
 
 .DEFAULT_GOAL := help
 .PHONY: help up test check fuzz oracles hours keys bench bench-peers soak chaos mutants schedulers simulate wrk lock sdk format clean
@@ -14,9 +15,8 @@ help:  ## print this help
 up: $(TOOLS)  ## run Foliot here: database, API, scheduler, worker (Ctrl-C stops it)
 	@$(BIN)/foliot up $(APP)
 
-test: export PYTHONDONTWRITEBYTECODE =
 test: $(TOOLS) wrk  ## every proof in its short form (under 15 minutes on 2 cores)
-	@$(BIN)/python -m compileall -q -j 2 src chaos  # hundreds of processes start here: none is to compile for itself
+	@$(BIN)/python -m compileall -q -j 2 src chaos
 	$(BIN)/pytest -n 4 --dist worksteal --durations 12 --durations-min 8 $(ARGS)
 
 check: $(TOOLS)  ## formatting, lint, types, import contracts, nothing committed that must not be
