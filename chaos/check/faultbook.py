@@ -61,6 +61,10 @@ class FaultBook:
         """What happened to this worker."""
         return [] if worker is None else self._by_worker.get(worker, [])
 
+    def struck(self, node: str, start: float, end: float) -> bool:
+        """Whether a fault of this process was on or felt in [start, end]."""
+        return self._any((fault for fault in self.all if fault.target in {node, "all"}), start, end)
+
     def postponed(self, deadline: float) -> float:
         """A deadline, put off by the faults that were on or felt before it, and by what it takes to recover from them.
 

@@ -120,7 +120,7 @@ def availability(case: Case) -> dict[str, Any]:
 
     A call may be tried once more at the other API: that one of them is down, or cut off, is what there are two for. A
     refused connection is no answer, nor is an error of the server. A client's 4xx is one. Nobody knows what a client
-    would have been told that left before.
+    would have been told that left before, or that asked nobody but an API that a fault was on.
     """
     calls: dict[int, list[Operation]] = defaultdict(list)
     for each in case.evidence.operations:
@@ -130,7 +130,7 @@ def availability(case: Case) -> dict[str, Any]:
     tries = at_once = 0
     for call in calls.values():
         tried = call[:2]
-        if tried[-1].abandoned or case.faults.down(tried[0].invoked, tried[-1].completed):
+        if tried[-1].abandoned or case.faults.down(tried[0].invoked, tried[-1].completed) or _asked_once(case, tried):
             continue
         tries, at_once = tries + 1, at_once + _answered(tried[0])
         slot = slots[int(tried[0].invoked / SLOT)]
@@ -140,6 +140,13 @@ def availability(case: Case) -> dict[str, Any]:
     worst = min((slot[0] / slot[1] for slot in slots.values()), default=1.0)
     answered, first = good / max(tries, 1), at_once / max(tries, 1)
     return {"calls": tries, "answered": answered, "at the first try": first, "worst slot": worst, "slots": len(slots)}
+
+
+def _asked_once(case: Case, tried: list[Operation]) -> bool:
+    """Whether a client took no answer for one, when a fault was on whom it had asked."""
+    only, *others = tried
+    struck = case.faults.struck(f"api-{only.api}", only.invoked, only.completed)
+    return struck and not (others or _answered(only))
 
 
 def _answered(operation: Operation) -> bool:

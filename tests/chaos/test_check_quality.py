@@ -224,3 +224,12 @@ def test_a_call_is_answered_by_either_api_or_not_at_all(history: History):
     history.call("createRun", 30, outcome=Outcome.UNKNOWN, abandoned=True)
     availability = measures(Case(history.evidence))["L6"]
     assert (availability["calls"], availability["answered"], availability["at the first try"]) == (2, 0.5, 0.0)
+
+
+@pytest.mark.parametrize(("target", "calls"), [("api-1", 1), ("all", 1), ("api-0", 2), ("worker-1", 2)])
+def test_who_asks_only_an_api_that_a_fault_is_on_learns_nothing_of_the_other(history: History, target: str, calls: int):
+    history.fault("rollingRestart" if target == "all" else "partition", target, 5, 15)
+    history.call("createRun", 10, outcome=Outcome.UNKNOWN, status=503, api=1)
+    history.call("createRun", 11, status=201, api=1)
+    availability = measures(Case(history.evidence))["L6"]
+    assert (availability["calls"], availability["answered"]) == (calls, 1 / calls)
