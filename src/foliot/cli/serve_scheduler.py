@@ -25,6 +25,7 @@ from foliot.services.insights.jobs import draft_again
 from foliot.services.membership import Membership
 from foliot.services.operate import Operator
 from foliot.services.overdue import Overdue
+from foliot.services.patrol import Patrol
 from foliot.services.promote import Promoter
 from foliot.services.read_ahead import ReadAhead
 from foliot.services.reap import Reaper
@@ -87,6 +88,7 @@ async def _scheduler(settings: Settings, stop: asyncio.Event) -> None:
             group.create_task(repeat(promoter, stop, wake_promoter, ready, apart=promoter.apart))
             group.create_task(repeat(Operator(database), stop, wake_operator, ready))
             group.create_task(repeat(Reaper(database), stop, asyncio.Event(), ready))
+            group.create_task(repeat(Patrol(database), stop, asyncio.Event(), lambda: None))
             group.create_task(repeat(Overdue(database), stop, asyncio.Event(), ready))
             group.create_task(repeat(Sweeper(database), stop, asyncio.Event(), wake_promoter.set))
             group.create_task(repeat(Gleaner(database), stop, asyncio.Event(), ready))
