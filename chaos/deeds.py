@@ -147,17 +147,18 @@ class Deeds:
             thaw(frozen)
         self._note("stop", target, began, pid=pid, idle=not bit)
 
-    async def _stop_supervisor(self, _: str, chance: random.Random) -> None:
-        """Stop whichever worker next begins something in a process of its own, and not that process.
+    async def _stop_supervisor(self, target: str, chance: random.Random) -> None:
+        """Stop whichever worker, of these, next begins something in a process of its own, and not that process.
 
         When an attempt takes its process, the worker starts another one for the next: that shows.
         """
         topology = self._topology
-        known = {node.boot: captives(node.boot, topology.mark) for node in self._workers()}
+        workers = [node for node in self._workers() if target == "workers" or node.name in target.split(",")]
+        known = {node.boot: captives(node.boot, topology.mark) for node in workers}
         struck: list[Node] = []
 
         def begun() -> bool:
-            for node in self._workers():
+            for node in workers:
                 now = captives(node.boot, topology.mark)
                 if known.get(node.boot) and now - known[node.boot]:
                     struck.append(node)

@@ -46,6 +46,8 @@ CUT_OFF: Final = "api-0"
 """The API that lives in a network of its own, where there can be any: partitions are its."""
 RUSHES: Final = 6
 """Turns with a rush: it hands in up to 80,000 runs, and a campaign of hours is to be checked in memory too."""
+WORKERS: Final = ("worker-0", "worker-1", "worker-2")
+"""Those that speak to the database themselves."""
 REMOTE_KINDS: Final = ("kill", "stop", "partition", "reset", "stall", "delay", "halfOpen")
 """What happens to the worker behind the gateway: one of them in every burst, besides what the deck deals."""
 
@@ -135,7 +137,27 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
             burst.strikes.append((RUSH_AFTER, Strike("rush", "workers")))
         if number % TURN == POISONED:
             burst.strikes.append((POISON_AFTER, Strike("poison", "workers")))
-    return bursts
+    spares = random.Random(f"spared/{seed}")  # noqa: S311 - as above
+    return [burst._replace(strikes=_spare_one(burst.strikes, spares)) for burst in bursts]
+
+
+def _spare_one(strikes: list[tuple[float, Strike]], chance: random.Random) -> list[tuple[float, Strike]]:
+    """Where a worker is killed, another one is left alone: when all stand still, nobody can take over what it held.
+
+    How soon somebody does is one of the numbers that we publish. Elsewhere they may all be struck at once.
+    """
+    killed = {strike.target for _, strike in strikes if strike.kind == "kill"} & {*WORKERS, REMOTE}
+    if not killed:
+        return strikes
+    cut_off = {strike.target for _, strike in strikes if strike.kind == "partition"}  # not everybody can be
+    spared = chance.choice([name for name in WORKERS if name not in killed | cut_off])
+    others = [name for name in WORKERS if name != spared]
+    instead = next((name for name in others if name in killed), others[0])
+    aim = {spared: instead, "workers": ",".join((*others, REMOTE))}
+    return [
+        (after, strike if strike.kind == "poison" else strike._replace(target=aim.get(strike.target, strike.target)))
+        for after, strike in strikes
+    ]
 
 
 class Nemesis:

@@ -12,7 +12,7 @@ import pytest
 
 from chaos.client import Api, judge
 from chaos.driver import resolved
-from chaos.nemesis import ABREAST, KINDS, QUIET, RUSHES, Strike, deck, plan
+from chaos.nemesis import ABREAST, KINDS, QUIET, RUSHES, WORKERS, Strike, deck, plan
 from chaos.places import NODES, REMOTE
 from chaos.plan import CLIENTS, Planner
 from chaos.records import Operation, Outcome, read_lines
@@ -205,7 +205,8 @@ def test_ten_minutes_see_every_kind_of_fault_and_quiet_between_bursts(seed: int)
     assert {strike.kind for strike in struck} == {*KINDS, "misfire"}
     assert any(kind == "clockJump" and target.startswith("scheduler") for kind, target in struck)
     assert len({strike.kind for strike in struck if strike.target == REMOTE}) > 4
-    assert {strike.target for strike in struck} - {"postgres", "all", "schedulers", "workers"} <= set(NODES)
+    names = {name for strike in struck for name in strike.target.split(",")}
+    assert names - {"postgres", "all", "schedulers", "workers"} <= set(NODES)
     assert all(burst.quiet >= QUIET for burst in bursts[1:])
     for burst in bursts:
         names = {strike.target for _, strike in burst.strikes}
@@ -215,6 +216,22 @@ def test_ten_minutes_see_every_kind_of_fault_and_quiet_between_bursts(seed: int)
         kinds = {strike.kind for _, strike in burst.strikes}
         assert not kinds & {"misfire", "rush"} or kinds == {"misfire", "rush"}
     assert bursts == plan(seed, 600)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_where_a_worker_is_killed_another_one_is_left_alone(seed: int):
+    """Seed 347612 had killed one, and stopped, stalled or cut off all the others before they could take over."""
+    for burst in plan(seed, 600):
+        struck = [strike for _, strike in burst.strikes if strike.kind != "poison"]
+        names = {name for strike in struck for name in strike.target.split(",")}
+        if any(strike.kind == "kill" and strike.target in {*WORKERS, REMOTE} for strike in struck):
+            assert "workers" not in names
+            assert {*WORKERS} - names
+
+
+def test_elsewhere_all_workers_may_be_struck_at_once():
+    plans = [{strike.target for _, strike in burst.strikes} for seed in range(50) for burst in plan(seed, 600)]
+    assert any(names >= {*WORKERS} for names in plans)
 
 
 def test_hours_have_no_more_rushes_than_can_be_checked():
