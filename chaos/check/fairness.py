@@ -1,6 +1,6 @@
 """How fairly tenants were served while there was more to do than could be done: by what each got for its weight."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -14,7 +14,8 @@ _BACKLOG: Final = 1.0
 """A tenant has a backlog in a slot if nine of ten runs that began in it had waited longer than this, in seconds: some
 are of handlers that hardly anybody wants, and never wait."""
 _ENOUGH: Final = 20
-"""Starts of a tenant in a slot, without which that says nothing."""
+"""Starts of a tenant in a slot, without which that says nothing; and runs that still wait when it is over: without them
+the tenant got all that it wanted."""
 _DEFAULT: Final = 1
 _RERANKED: Final = 5.0
 """Seconds that a scheduler may take until what waits is ranked by its tenant's new weight."""
@@ -32,18 +33,26 @@ def fair_shares(case: Case, waits: Sequence[Wait]) -> list[float]:
 
 
 def _saturated(case: Case, waits: Sequence[Wait]) -> Iterator[tuple[int, list[str]]]:
-    """Slots, and who had a backlog in them; whoever may only have so many at once waits for its own."""
+    """Slots, and who had a backlog in them; whoever may only have so many at once waits for its own.
+
+    All workers are well in them: one that comes back begins with what it meets, and shares are of what all of them do.
+    """
     crowds = case.evidence.settings.get("crowds", {})
     begun: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    left: Counter[tuple[int, str]] = Counter()
     for at, late, tenant in waits:
         if tenant not in crowds:
-            begun[int(at / SLOT)][tenant].append(late)
+            slot = int(at / SLOT)
+            begun[slot][tenant].append(late)
+            left.update((before, tenant) for before in range(int((at - late) / SLOT), slot))
     for slot, by_tenant in begun.items():
-        yield slot, [name for name, late in by_tenant.items() if len(late) >= _ENOUGH and _is_backlog(late)]
+        tenants = [name for name, late in by_tenant.items() if _is_backlog(late, left[slot, name])]
+        if tenants and not case.faults.cost_a_worker(slot * SLOT, (slot + 1) * SLOT):
+            yield slot, tenants
 
 
-def _is_backlog(late: list[float]) -> bool:
-    return sorted(late)[len(late) // 10] > _BACKLOG
+def _is_backlog(late: list[float], left: int) -> bool:
+    return len(late) >= _ENOUGH <= left and sorted(late)[len(late) // 10] > _BACKLOG
 
 
 def _weighed(case: Case, slot: int, tenants: Sequence[str]) -> Iterator[tuple[str, int]]:

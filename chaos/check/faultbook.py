@@ -65,6 +65,10 @@ class FaultBook:
         """Whether a fault of this process was on or felt in [start, end]."""
         return self._any((fault for fault in self.all if fault.target in {node, "all"}), start, end)
 
+    def cost_a_worker(self, start: float, end: float) -> bool:
+        """Whether a fault that can have cost any worker its lease was on or felt in [start, end]."""
+        return self._any(self._some, start, end) or self._any(self._everybody, start, end)
+
     def postponed(self, deadline: float) -> float:
         """A deadline, put off by the faults that were on or felt before it, and by what it takes to recover from them.
 

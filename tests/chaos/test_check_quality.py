@@ -164,13 +164,17 @@ def test_a_recovery_is_too_slow_beyond_its_bound_only():
 
 
 def shares_of_a_backlog(history: History) -> list[float]:
-    """Where one tenant gets three times as much as another for ten seconds, and all of it late."""
+    """Where one tenant gets three times as much as another for ten seconds, all of it late, and more is left."""
     begin = 20 - BEGIN % 10
-    for number in range(120):
+    for number in range(360):
         for phase in (Phase.START, Phase.END):
             at = begin + number / 20
-            history.effect(phase, at, f"run_{number}", "w1", number, None, BEGIN + at - 2)
+            history.effect(phase, at, f"run_{number}", "w1", number, None, BEGIN + at - 12)
             history.evidence.effects[-1].tenant = "acme" if number % 4 else "globex"
+    return shares(history)
+
+
+def shares(history: History) -> list[float]:
     case = Case(history.evidence)
     return [round(each, 3) for each in fair_shares(case, first_starts(case))]
 
@@ -190,6 +194,23 @@ def test_a_weight_counts_when_a_scheduler_has_ranked_by_it_what_waits(
         history.fault("stop", name, 1, 19)
     history.call("weighTenant", 2, body={"weight": 1})
     assert shares_of_a_backlog(history) == shares
+
+
+@pytest.mark.parametrize(("worker", "found"), [(["w1"], []), ([], [0.8])])
+def test_shares_are_compared_where_all_workers_are_well(history: History, worker: list[str], found: list[float]):
+    history.fault("stop", "worker-1" if worker else "api-1", 1, 2, *worker)
+    assert shares_of_a_backlog(history) == found
+
+
+def test_who_got_all_that_it_wanted_is_short_of_nothing(history: History):
+    """A few runs that had waited for a worker to be back, beside many."""
+    begin = 20 - BEGIN % 10
+    for number in range(360):
+        for phase in (Phase.START, Phase.END):
+            at = begin + number / 20
+            history.effect(phase, at, f"run_{number}", "w1", number, None, BEGIN + at - 12)
+            history.evidence.effects[-1].tenant = "globex" if number % 4 == 0 and number < 100 else "acme"
+    assert shares(history) == []
 
 
 def test_without_a_backlog_nobody_is_short_of_anything(history: History):
