@@ -24,12 +24,12 @@ def faults(case: Case) -> list[dict[str, Any]]:
 
 
 def quiet_times(case: Case, waits: Sequence[Wait]) -> list[dict[str, Any]]:
-    """Each time without a fault or its aftermath, after which fault it came, and the lateness of what began in it."""
+    """Each time without a fault or its aftermath, after which fault it came, and the lateness of what was due in it."""
     found: dict[int, list[Wait]] = defaultdict(list)
     ends = sorted(each.ended for each in case.faults.all)
     for each in waits:
-        if in_quiet(case, each):
-            found[bisect_right(ends, each.at)].append(each)
+        if (calm := in_quiet(case, each)) is not None:
+            found[bisect_right(ends, each.at - each.late)].append(calm)
     return [
         {
             "from": round(calm[0].at - case.began, 1),

@@ -40,6 +40,9 @@ FROZEN: Final = {"scheduler": (8.0, 14.0), "api": (11.0, 15.0)}
 """Seconds that whoever is no worker stands still, at least and at most. After 5 s a scheduler's shards are another's,
 and the database has broken off what it had begun: it goes on with what is its own no more. After 10 s a client has left
 and asks the other API: the first one then does what nobody waits for."""
+OUTAGE: Final = (18.0, 22.0)
+"""Seconds without a database: every lease ends, and nobody has died."""
+RESTART: Final = (0.2, 3.0)
 LONG: Final = 20.0
 """Seconds of a stand-still: longer than a lease, whoever it is."""
 LONGEST: Final = 36.0
@@ -73,6 +76,7 @@ class Deeds:
             "postgresStop": partial(self._postgres, "postgresStop", how=signal.SIGQUIT),
             **{mode.value: partial(self._wire, mode) for mode in (Mode.DELAY, Mode.STALL, Mode.HALF_OPEN, Mode.RESET)},
             **{mode.value: partial(self._cut, mode) for mode in (Mode.CUT_BEFORE, Mode.CUT_AFTER)},
+            "outage": partial(self._postgres, "outage", how=signal.SIGQUIT, away=OUTAGE),
             "diskFull": self._disk_full,
             "clockJump": self._clock_jump,
             "partition": self._partition,
@@ -196,8 +200,10 @@ class Deeds:
                 if node.kind == "scheduler":
                     group.create_task(stop(name))
 
-    async def _postgres(self, kind: str, _: str, chance: random.Random, how: signal.Signals) -> None:
-        """End the server; it is over when it accepts again."""
+    async def _postgres(
+        self, kind: str, _: str, chance: random.Random, how: signal.Signals, away: tuple[float, float] = RESTART
+    ) -> None:
+        """End the server, and let it start again after so many seconds; it is over when it accepts again."""
         topology, began = self._topology, time.time()
         pid = topology.server.pid
         if pid is None:
@@ -205,7 +211,7 @@ class Deeds:
         topology.hold_database.set()
         os.kill(pid, how)
         ended = await until(lambda: topology.server.pid is None, UP_AGAIN)
-        await asyncio.sleep(chance.uniform(0.2, 3.0))
+        await asyncio.sleep(chance.uniform(*away))
         topology.hold_database.clear()
         await self.accepting()
         self._note(kind, "postgres", began, pid=pid, detail=how.name, idle=not ended)

@@ -267,6 +267,13 @@ _SUCCESS_HANDED_BACK = Mutant(
     [burst((0.0, "kill", "worker-0"))],
     30.0,
 )
+_OUTAGE_MASSACRE = Mutant(
+    "outage-massacre",
+    "for workers to be declared dead it is enough that they have been silent, and be it because there was no database",
+    (Edit("services/reap.py", "if self._may_judge(up) and not just_started and (dead :=", "if (dead :="),),
+    [burst((0.0, "outage", "postgres"))],
+    60.0,
+)
 OF_DISPATCH: Final = (
     _GUARDIAN_OFF,
     _ONCE_IGNORED,
@@ -286,4 +293,5 @@ OF_DISPATCH: Final = (
     _LATE_CLAIM_KEPT,
     _CRASHES_UNCOUNTED,
     _SUCCESS_HANDED_BACK,
+    _OUTAGE_MASSACRE,
 )

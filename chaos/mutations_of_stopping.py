@@ -1,4 +1,4 @@
-"""Mutants of what a cancel promises, and of what graphs do."""
+"""Mutants of what a cancel and a time-out promise, and of what graphs do."""
 
 from typing import Final
 
@@ -125,6 +125,19 @@ _GATE_IGNORED = Mutant(
     [burst((0.0, "kill", "worker-0"))],
     60.0,
 )
+_TIME_UP_TOO_SOON = Mutant(
+    "time-up-too-soon",
+    "a worker stops a handler when a hundredth of its time is over",
+    (
+        Edit(
+            "worker/underway.py",
+            "latest = now - timeout.total_seconds()\n",
+            "latest = now - timeout.total_seconds() / 100\n",
+        ),
+    ),
+    _KILLS,
+    _SECONDS,
+)
 _HOARDS = Edit(
     "worker/claimer.py", "room = min(soon, most - self._concurrency) - queued\n", "room = 200 - max(queued, 0)\n"
 )
@@ -150,4 +163,5 @@ OF_STOPPING: Final = (
     _CANCEL_TAKES_FROM_WORKERS,
     _JOIN_BY_BATCH,
     _FAILURE_IGNORED,
+    _TIME_UP_TOO_SOON,
 )

@@ -100,6 +100,20 @@ _BACKFILL_DISORDERED = Mutant(
     SCHEDULERS,
     40.0,
 )
+_BACKFILL_FORGETS = Mutant(
+    "backfill-forgets",
+    "a back-fill passes over every third instant, and says that it was there already",
+    (
+        Edit(
+            "store/sql/operations.sql",
+            "     WHERE (SELECT r.id FROM run r WHERE r.job = p.job AND r.occurrence = p.at LIMIT 1) IS NULL\n",
+            "     WHERE (SELECT r.id FROM run r WHERE r.job = p.job AND r.occurrence = p.at LIMIT 1) IS NULL\n"
+            "       AND floor(extract(epoch FROM p.at))::bigint % 3 <> 0\n",
+        ),
+    ),
+    SCHEDULERS,
+    40.0,
+)
 _SCHEDULE_UNCOMPARED = Mutant(
     "schedule-uncompared",
     "a schedule is moved on without asking whether somebody else did so since it was read, and what is open already is"
@@ -162,5 +176,6 @@ OF_TIME: Final = (
     _BACKFILL_DOUBLES,
     _BACKFILL_UNPACED,
     _BACKFILL_DISORDERED,
+    _BACKFILL_FORGETS,
     _SCHEDULE_UNCOMPARED,
 )

@@ -5,6 +5,7 @@ import math
 import random
 import signal
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,14 +23,14 @@ BURST: Final = 30.0
 """Seconds that a burst takes at most, nearly: within them all its faults have begun and most have ended."""
 QUIET: Final = 40.0
 """Seconds without any fault after a burst: what was lost must be back by then."""
-ABREAST: Final = 5
-"""Faults in one burst: a deck lasts for six, so that ten minutes see all of it."""
+ABREAST: Final = 6
+"""Faults in one burst: a deck lasts for five, so that ten minutes see all of it."""
 TURN: Final = 8
-ALONE_IN: Final = {2: ("misfire", "schedulers"), 5: ("rollingRestart", "all")}
-"""Bursts of a turn in which nothing else is broken. Both silence all schedulers one way or another: a worker that is
+ALONE_IN: Final = {2: ("misfire", "schedulers"), 5: ("rollingRestart", "all"), 6: ("outage", "postgres")}
+"""Bursts of a turn in which nothing else is broken. All silence all schedulers one way or another: a worker that is
 killed meanwhile is rightly found later, and how quickly workers are found is one of the numbers that we publish."""
 KINDS: Final = (
-    "kill", "stop", "stopSupervisor", "postgresKill", "postgresStop", "delay", "stall", "reset", "halfOpen",
+    "kill", "stop", "stopSupervisor", "postgresKill", "postgresStop", "outage", "delay", "stall", "reset", "halfOpen",
     "cutBeforeCommit", "cutAfterCommit", "diskFull", "clockJump", "partition", "rollingRestart", "poison",
     "rush",
 )  # fmt: skip
@@ -128,11 +129,11 @@ def plan(seed: int, seconds: float, *, only: list[Strike] | None = None) -> list
         struck = [Strike(kind, aim.get(name.partition("-")[0], name)) for kind, name in dealt]
         bursts.append(Burst(before, [(round(chance.uniform(0.0, 9.0), 2), strike) for strike in struck]))
     apart = random.Random(f"remote/{seed}")  # noqa: S311 - its own, so that the deck of a seed stays what it was
-    turn = apart.randrange(len(REMOTE_KINDS))
+    first = apart.randrange(len(REMOTE_KINDS))
+    kinds = cycle(REMOTE_KINDS[first:] + REMOTE_KINDS[:first])
     for number, burst in enumerate(bursts):
         if len(burst.strikes) > 1:
-            kind = REMOTE_KINDS[(turn + number) % len(REMOTE_KINDS)]
-            burst.strikes.append((round(apart.uniform(0.0, 9.0), 2), Strike(kind, REMOTE)))
+            burst.strikes.append((round(apart.uniform(0.0, 9.0), 2), Strike(next(kinds), REMOTE)))
         elif burst.strikes[0][1].kind == "misfire" and number < RUSHES * TURN:
             burst.strikes.append((RUSH_AFTER, Strike("rush", "workers")))
         if number % TURN == POISONED:

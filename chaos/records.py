@@ -153,8 +153,9 @@ class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     kind: str
     """kill, stop (SIGSTOP..SIGCONT, of all that it has started), stopSupervisor (of nobody else), postgresKill,
-    postgresStop, delay, stall, reset, halfOpen, cutBeforeCommit, cutAfterCommit, diskFull, clockJump, partition,
-    rollingRestart, poison (by a run), rush (more to do than can be done)."""
+    postgresStop, outage (of the database, for longer than a lease), delay, stall, reset, halfOpen, cutBeforeCommit,
+    cutAfterCommit, diskFull, clockJump, partition, rollingRestart, poison (by a run), rush (more to do than can be
+    done)."""
     target: str
     """api-0, scheduler-1, worker-2, postgres, proxy-1, …"""
     began: float
@@ -191,6 +192,8 @@ class Dump(msgspec.Struct, kw_only=True):
     """By recurring job, as GET /v1/jobs/{job}/occurrences gives them."""
     backfilled: dict[str, dict[str, list[str]]] = {}
     """By job and back-fill: the runs that it made, in this order."""
+    filled: list[str] = []
+    """Back-fills that say of themselves that they are through."""
     decided: dict[str, list[dict[str, Any]]] = {}
     """By run: what the product has on record of its replays and of its discard, {"deed", "at", "attempts", "by"}, in
     order; `attempts` that it had used up by then."""

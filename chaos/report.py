@@ -111,8 +111,8 @@ def page(found: dict[str, Any]) -> str:
         *_quiet_times(found["quietTimes"]),
         "## Recovery",
         "",
-        "| from … to … | cases | worst | promised | kept |",
-        "|---|---|---|---|---|",
+        "| from … to … | faults | cases | worst | promised | kept |",
+        "|---|---|---|---|---|---|",
         *(_recovered(name, each) for name, each in found["recovery"].items()),
         "",
         *_table(
@@ -171,7 +171,7 @@ def _table(title: str, head: tuple[str, str], rows: dict[str, Any]) -> list[str]
 def _recovered(name: str, each: dict[str, Any]) -> str:
     worst, bound = each.get("worst"), each.get("bound")
     kept = "not measured" if worst is None else "-" if bound is None else "yes" if worst <= bound else "**no**"
-    return f"| {name} | {each['cases']} | {_seconds(worst)} | {_seconds(bound)} | {kept} |"
+    return f"| {name} | {each['faults']} | {each['cases']} | {_seconds(worst)} | {_seconds(bound)} | {kept} |"
 
 
 def _seconds(value: float | None) -> str:

@@ -50,6 +50,7 @@ async def dump(
     """What a user sees. `suspicious` runs are looked into whatever the product says of them."""
     found = Dump(taken=time.time(), jobs={}, runs={}, attempts={}, missed=await topology.watch.missed(), quiet=quiet)
     found.backfilled = await topology.watch.backfilled()
+    found.filled = await topology.watch.filled()
     found.decided = await topology.watch.decided()
     found.booked = await topology.watch.booked()
     found.uncalled = len(topology.watch.uncalled)

@@ -63,6 +63,9 @@ SELECT operation.job, operation.id AS operation, item.run
   FROM foliot.operation JOIN foliot.operation_item AS item ON item.operation = operation.id
  WHERE item.run IS NOT NULL AND operation.job IS NOT NULL ORDER BY 1, 2, 3
 """
+FILLED: Final = """
+SELECT id AS operation FROM foliot.operation WHERE kind = 1 AND state <> 3 AND finished_at IS NOT NULL ORDER BY 1
+"""
 _WAITING: Final = """
 SELECT tenant.name AS tenant, count(*) AS runs
   FROM foliot.ready JOIN foliot.run ON run.id = ready.run JOIN foliot.tenant ON tenant.id = run.tenant GROUP BY 1
@@ -148,6 +151,13 @@ class Watch:
         await connection.close()
         return backfilled_runs(rows)
 
+    async def filled(self) -> list[str]:
+        """Back-fills that have come to their end, by their own word, and were not cancelled."""
+        connection = await self.connect()
+        rows = await connection.fetch(FILLED)
+        await connection.close()
+        return filled_operations(rows)
+
     async def open_books(self) -> None:
         connection = await self.connect()
         await connection.execute(BOOKS)
@@ -201,6 +211,11 @@ def backfilled_runs(rows: Iterable[Any]) -> dict[str, dict[str, list[str]]]:
         of_job = found.setdefault(encode("job", row["job"]), {})
         of_job.setdefault(encode("op", row["operation"]), []).append(encode("run", row["run"]))
     return found
+
+
+def filled_operations(rows: Iterable[Any]) -> list[str]:
+    """What `FILLED` found."""
+    return [encode("op", row["operation"]) for row in rows]
 
 
 def decisions(rows: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:

@@ -50,6 +50,8 @@ from chaos.check.reuse import others, reused_keys
 from chaos.check.sealed import clear_text
 from chaos.check.submissions import doubled_keys, left_behind, lost_runs, lost_submissions, unasked_runs
 from chaos.check.titles import SAFETY
+from chaos.check.unended import beyond_its_time, stopped_without_reason
+from chaos.check.unfilled import left_unfilled
 from chaos.check.versions import lost_updates
 
 __all__ = ["SAFETY", "Case", "Finding", "not_in_play", "safety_findings"]
@@ -97,6 +99,8 @@ _OF_EACH: tuple[Callable[[Case, Run], Iterator[Finding]], ...] = (
     false_attempts,
     false_ends,
     disordered_times,
+    stopped_without_reason,
+    beyond_its_time,
 )
 _OF_EACH_JOB: tuple[Callable[[Case, Occurrences], Iterator[Finding]], ...] = (
     out_of_place,
@@ -104,6 +108,7 @@ _OF_EACH_JOB: tuple[Callable[[Case, Occurrences], Iterator[Finding]], ...] = (
     too_many_runs,
     false_ledger,
     backfilled_wrongly,
+    left_unfilled,
 )
 _NEEDS: dict[str, Callable[[Case], object]] = {
     "S13": lambda case: case.evidence.settings.get("webhooks"),

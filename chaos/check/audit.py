@@ -1,4 +1,4 @@
-"""S25: the audit trail is one unbroken chain per tenant, tells of every acknowledged change, and of nothing else.
+"""S25: the audit trail is one unbroken chain per tenant, tells of all that it has to (told.py), and of nothing else.
 
 The chain is computed here once more, and not by Foliot's own code.
 """
@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from chaos.check.calls import group
 from chaos.check.case import Case
 from chaos.check.finding import Finding
+from chaos.check.told import denied_untold, untold
 from chaos.records import Operation, Outcome, Trail
 
 FIELDS: Final = (
@@ -18,27 +18,6 @@ FIELDS: Final = (
 )  # fmt: skip
 """What an entry says; where it stands in the chain is told by its position and its hash."""
 NOTHING: Final = "00" * 32
-ALWAYS: Final = frozenset(
-    {
-        "createJob",
-        "createJobs",
-        "changeJob",
-        "backfillJob",
-        "runJob",
-        "createKey",
-        "rotateKey",
-        "rotateEncryption",
-        "putSecret",
-    }
-)
-"""Calls that have changed something whenever they succeed."""
-BECAME: Final = {
-    "pauseJob": ("gate", "paused"),
-    "cancelJob": ("gate", "cancelled"),
-    "deleteJob": ("gate", "cancelled"),
-    "revokeKey": ("status", "revoked"),
-}
-"""Calls that may have found it done already: then somebody else's entry tells of it."""
 
 
 def audit_wrong(case: Case) -> Iterator[Finding]:
@@ -47,9 +26,10 @@ def audit_wrong(case: Case) -> Iterator[Finding]:
         return  # it was not read
     for tenant, trail in trails.items():
         yield from broken(tenant, trail)
-    done = [each for trail in trails.values() for each in trail.entries if each["outcome"] == "done"]
-    yield from _untold(case, done)
-    yield from _invented(case, done)
+    entries = [each for trail in trails.values() for each in trail.entries]
+    yield from untold(case, entries)
+    yield from denied_untold(case, entries)
+    yield from _invented(case, [each for each in entries if each["outcome"] == "done"])
 
 
 def broken(tenant: str, trail: Trail) -> Iterator[Finding]:
@@ -78,31 +58,6 @@ def link(before: str, entry: dict[str, Any]) -> str:
         {name: entry[name] for name in FIELDS}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
     return hashlib.sha256(bytes.fromhex(before) + content.encode()).hexdigest()
-
-
-def _untold(case: Case, done: list[dict[str, Any]]) -> Iterator[Finding]:
-    requests = {each["request"] for each in done}
-    for call in group(case.evidence.operations, ALWAYS):
-        # Of a call that was repeated, the try that took effect is told of, which need not be the one that was answered.
-        if call.answered is not None and not any(each.request in requests for each in call.operations):
-            yield _missing(call.answered)
-    became = {(each["subject"], *fact) for each in done for fact in _facts(each)}
-    for each in case.evidence.operations:
-        if (
-            each.kind in BECAME
-            and each.outcome is Outcome.OK
-            and (each.job or each.thing, *BECAME[each.kind]) not in became
-        ):
-            yield _missing(each)
-
-
-def _facts(entry: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    after = json.loads(entry["after"] or "null")
-    return ((name, after[name]) for name in ("gate", "status") if isinstance(after, dict) and name in after)
-
-
-def _missing(each: Operation) -> Finding:
-    return _about("untold", f"nothing tells of {each.kind} (operation {each.number})", each)
 
 
 def _invented(case: Case, done: list[dict[str, Any]]) -> Iterator[Finding]:

@@ -68,12 +68,7 @@ def _contradicted(case: Case, run: Run, row: dict[str, Any], start: Effect, ends
     heard = max((each.at for each in ends), default=math.inf) + case.bounds.straggler
     went_on = any(each.fence > start.fence for each in run.starts)  # S7 asks why
     broken_off = status == "unknown" and not ends  # by a worker that was told to stop, which is no fault
-    if (
-        status in _TAKEN
-        and not went_on
-        and not broken_off
-        and not _was_struck(case, run, start, min(heard, seconds(row["finishedAt"])))
-    ):
+    if status in _TAKEN and not went_on and not broken_off and not _was_taken(case, run, row, start, heard):
         message = f"fence {start.fence} is on record as {status}, and nothing had happened to its worker"
         yield _about(run, "end", message, start.at)
     if False in told and status not in _TAKEN and not _may_differ(case, run, status, start, ends):
@@ -84,7 +79,8 @@ def _lost_unheard(case: Case, run: Run, row: dict[str, Any]) -> Iterator[Finding
     """Its handler had said nothing when its worker was lost, and was perhaps never called."""
     finished = seconds(row["finishedAt"])
     since = finished - case.faults.aftermath if row["startedAt"] is None else seconds(row["startedAt"])
-    if row["status"] in _TAKEN and not case.faults.held(case.holder_of(row["fence"]), since, finished):
+    explains = case.faults.took if row["status"] == "lost" else case.faults.held
+    if row["status"] in _TAKEN and not explains(case.holder_of(row["fence"]), since, finished):
         message = f"fence {row['fence']} is on record as {row['status']}, and nothing had happened to its worker"
         yield _about(run, "end", message, finished)
 
@@ -101,6 +97,16 @@ def _may_differ(case: Case, run: Run, status: str, start: Effect, ends: list[Eff
     if status == "failed" and any(each.get("handler") in BOOKING for each in bodies):
         return True  # it says so before its transaction commits, which may fail; S19 looks at what it wrote
     return _was_struck(case, run, start, last + case.bounds.straggler)
+
+
+def _was_taken(case: Case, run: Run, row: dict[str, Any], start: Effect, heard: float) -> bool:
+    """Whether something explains that nobody knows how it ended; and of who is lost, that its worker was lost too."""
+    finished = seconds(row["finishedAt"])
+    if not _was_struck(case, run, start, min(heard, finished)):
+        return False
+    return (
+        row["status"] != "lost" or poisonous(case, run) or case.faults.took(case.worker_of(start), start.at, finished)
+    )
 
 
 def _was_struck(case: Case, run: Run, start: Effect, until: float) -> bool:

@@ -10,7 +10,7 @@ from chaos.check.bounds import Bounds
 from chaos.records import Fault
 
 _NETWORK = frozenset({"delay", "stall", "reset", "halfOpen", "cutBeforeCommit", "cutAfterCommit", "partition"})
-_DATABASE = frozenset({"postgresKill", "postgresStop", "diskFull"})
+_DATABASE = frozenset({"postgresKill", "postgresStop", "outage", "diskFull"})
 _HALTS = frozenset({"kill", "stop"})
 _KILLS = frozenset({"kill", "poison"})
 _HARMLESS = frozenset({"clockJump", "delay"})
@@ -57,6 +57,14 @@ class FaultBook:
             own = self._by_worker.get(worker, [])
         return self._any(own, start, end) or self._any(self._everybody, start, end)
 
+    def took(self, worker: str | None, start: float, end: float) -> bool:
+        """Whether a fault can have cost this worker its lease in [start, end], and not merely an answer.
+
+        No fault of the database does that, however long: nobody is declared dead until all had time to be heard again.
+        """
+        some = self._some if worker is None else self._by_worker.get(worker, [])
+        return self._any((fault for fault in some if fault.kind not in _DATABASE), start, end)
+
     def upon(self, worker: str | None) -> list[Fault]:
         """What happened to this worker."""
         return [] if worker is None else self._by_worker.get(worker, [])
@@ -64,6 +72,11 @@ class FaultBook:
     def struck(self, node: str, start: float, end: float) -> bool:
         """Whether a fault of this process was on or felt in [start, end]."""
         return self._any((fault for fault in self.all if fault.target in {node, "all"}), start, end)
+
+    def slowed(self, worker: str | None, start: float, end: float) -> bool:
+        """Whether a fault of this worker's process was on or felt in [start, end], be it the slightest."""
+        name = worker or ""
+        return self._any((fault for fault in self.all if name.startswith(fault.target)), start, end)
 
     def cost_a_worker(self, start: float, end: float) -> bool:
         """Whether a fault that can have cost any worker its lease was on or felt in [start, end]."""
@@ -84,6 +97,12 @@ class FaultBook:
         begins, ends = self._felt
         position = bisect_right(begins, at)
         return position == 0 or ends[position - 1] < at
+
+    def next_after(self, at: float) -> float:
+        """When the next fault strikes, whomever."""
+        begins = self._begins
+        position = bisect_right(begins, at)
+        return begins[position] if position < len(begins) else math.inf
 
     def down(self, start: float, end: float) -> bool:
         """Whether the database was out of reach for everybody at some moment of [start, end]."""
@@ -110,6 +129,10 @@ class FaultBook:
         return _merged((fault.began, fault.ended + self.aftermath) for fault in felt)
 
     @cached_property
+    def _begins(self) -> list[float]:
+        return [fault.began for fault in self.all]
+
+    @cached_property
     def _felt(self) -> tuple[list[float], list[float]]:
         return _merged((fault.began, fault.ended + self.aftermath) for fault in self.all)
 
@@ -117,9 +140,11 @@ class FaultBook:
     def _down(self) -> tuple[list[float], list[float]]:
         return _merged((fault.began, fault.ended) for fault in self._everybody)
 
-    def jumped(self, at: float) -> bool:
-        """Whether some clock may have been wrong at this moment."""
-        return any(f.kind == "clockJump" and f.began - 1 <= at <= f.ended + self.aftermath for f in self.all)
+    def jumped(self, worker: str | None, at: float) -> bool:
+        """Whether this worker's clock may have been wrong at this moment; of one that nobody knows, any worker's."""
+        node, known, _ = ("" if worker is None else worker).partition(".")
+        jumps = (f for f in self.all if f.kind == "clockJump" and f.target.startswith(node if known else "worker"))
+        return any(f.began - 1 <= at <= f.ended + self.aftermath for f in jumps)
 
     def death(self, worker: str, after: float) -> float | None:
         """When this worker was killed next."""

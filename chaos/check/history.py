@@ -113,7 +113,7 @@ def disordered_times(case: Case, run: Run) -> Iterator[Finding]:
         if each["startedAt"] is None or each["finishedAt"] is None:
             continue
         begin, end = seconds(each["startedAt"]), seconds(each["finishedAt"])
-        if begin > end + clock and not case.faults.jumped(end):
+        if begin > end + clock and not case.faults.jumped(case.holder_of(each["fence"]), end):
             yield _about(run, "S12", "times", f"attempt with fence {each['fence']} ended before it began", end)
 
 

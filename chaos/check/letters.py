@@ -49,6 +49,7 @@ def letters_broken(case: Case) -> Iterator[Finding]:
         yield from _given_up(case, run, rows)
     for (deed, name), calls in decisions.named.items():
         yield from _unheard(case, deed, case.runs.get(name) or Run(name), calls)
+    yield from _overlooked(case, decisions)
 
 
 def _unasked(case: Case, decisions: Decisions, run: Run, rows: list[Row]) -> Iterator[Finding]:
@@ -75,6 +76,28 @@ def _unheard(case: Case, deed: str, run: Run, calls: list[Call]) -> Iterator[Fin
             yield _about(
                 run, "unheard", f"was {deed} by an acknowledged call, and that is not on record", done.completed
             )
+
+
+def _overlooked(case: Case, decisions: Decisions) -> Iterator[Finding]:
+    """It had been dead when a filter was acknowledged that means it, and is still as it was."""
+    filters = [call for calls in decisions.filtered.values() for call in calls if _had_its_time(case, call)]
+    wanted = [(call.first, (call.first.body or {})["filter"]) for call in filters]
+    for run in case.runs.values() if wanted else ():
+        died = run.moment("finishedAt")
+        if run.submission is None or run.row is None or run.row["state"] != "dead" or died is None:
+            continue
+        tenant, handler = run.submission.operation.tenant, run.submission.body.get("handler")
+        for first, filter_ in wanted:
+            if died < first.invoked - case.bounds.clock and (first.tenant, {"handler": handler}) == (tenant, filter_):
+                message = f"was dead when an acknowledged filter meant it (operation {first.number}), and is"
+                yield _about(run, "overlooked", message, died)
+                break
+
+
+def _had_its_time(case: Case, call: Call) -> bool:
+    """Whether it was acknowledged, and so long ago that it is through with all that it found."""
+    done, bounds = call.answered, case.bounds
+    return done is not None and case.faults.postponed(done.completed + bounds.lateness) <= case.cutoff
 
 
 def _idle(case: Case, run: Run, rows: list[Row]) -> Iterator[Finding]:

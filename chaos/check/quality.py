@@ -42,11 +42,12 @@ def measures(case: Case) -> dict[str, dict[str, Any]]:
 
 
 def lateness(case: Case, waits: Sequence[Wait]) -> dict[str, Any]:
-    """L1: from the time a run was for to its first start, in quiet times and around faults."""
+    """L1: from the time a run was for to its first start, by whether that time was quiet or around faults."""
     quiet: list[float] = []
     around: list[float] = []
     for wait in waits:
-        (quiet if in_quiet(case, wait) else around).append(wait.late)
+        calm = in_quiet(case, wait)
+        (around if calm is None else quiet).append((calm or wait).late)
     return {QUIET: percentiles(quiet), AROUND: percentiles(around)}
 
 
@@ -120,7 +121,7 @@ def availability(case: Case) -> dict[str, Any]:
 
     A call may be tried once more at the other API: that one of them is down, or cut off, is what there are two for. A
     refused connection is no answer, nor is an error of the server. A client's 4xx is one. Nobody knows what a client
-    would have been told that left before, or that asked nobody but an API that a fault was on.
+    would have been told that left before, or that asked nobody but an API that a fault was on, answered or not.
     """
     calls: dict[int, list[Operation]] = defaultdict(list)
     for each in case.evidence.operations:
@@ -143,10 +144,10 @@ def availability(case: Case) -> dict[str, Any]:
 
 
 def _asked_once(case: Case, tried: list[Operation]) -> bool:
-    """Whether a client took no answer for one, when a fault was on whom it had asked."""
+    """Whether a client asked nobody else, when a fault was on whom it had asked."""
     only, *others = tried
     struck = case.faults.struck(f"api-{only.api}", only.invoked, only.completed)
-    return struck and not (others or _answered(only))
+    return struck and not others
 
 
 def _answered(operation: Operation) -> bool:

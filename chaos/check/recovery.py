@@ -20,7 +20,7 @@ PROMISED: Final = {
 """Seconds. A worker's kill counts from the last restart of the database, if that came later."""
 BYSTANDERS: Final = "poison to restart of who was beside it"
 """Measured, and not promised: whoever may have been the one that killed its worker waits for its turn to run alone."""
-_RESTARTS: Final = frozenset({"postgresKill", "postgresStop"})
+_RESTARTS: Final = frozenset({"postgresKill", "postgresStop", "outage"})
 _LAG: Final = 1.0
 """Seconds after its kill in which the last words of a process may still arrive."""
 
@@ -29,6 +29,11 @@ class Restart(NamedTuple):
     """A run that a fault took from its worker, and how long it was until it began again."""
 
     run: Run
+    fault: Fault
+    took: float
+
+
+class _Case(NamedTuple):
     fault: Fault
     took: float
 
@@ -42,7 +47,7 @@ class _Hold(NamedTuple):
 
 
 def promised(case: Case) -> dict[str, dict[str, Any]]:
-    """What we promise, the number of cases, and the worst of them."""
+    """What we promise, of how many faults it was measured, in how many cases, and the worst of them."""
     measured = (_worker_kills(case), _scheduler_kills(case), _database_restarts(case))
     return {
         name: _summary(bound, found) for (name, bound), found in zip(PROMISED.items(), map(list, measured), strict=True)
@@ -51,7 +56,8 @@ def promised(case: Case) -> dict[str, dict[str, Any]]:
 
 def unpromised(case: Case) -> dict[str, dict[str, Any]]:
     """As `promised`, of what we only measure."""
-    beside = [each.took for each in restarts(case) if each.fault.kind == "poison" and not poisonous(case, each.run)]
+    found = (each for each in restarts(case) if each.fault.kind == "poison" and not poisonous(case, each.run))
+    beside = [_Case(each.fault, each.took) for each in found]
     return {BYSTANDERS: _summary(None, beside)}
 
 
@@ -124,11 +130,11 @@ def _database_back(case: Case, since: float, until: float) -> Iterable[float]:
     )
 
 
-def _worker_kills(case: Case) -> Iterator[float]:
-    return (each.took for each in restarts(case) if _is_kill(each.fault, "worker"))
+def _worker_kills(case: Case) -> Iterator[_Case]:
+    return (_Case(each.fault, each.took) for each in restarts(case) if _is_kill(each.fault, "worker"))
 
 
-def _scheduler_kills(case: Case) -> Iterator[float]:
+def _scheduler_kills(case: Case) -> Iterator[_Case]:
     """How long each job waited for its next fire: some are the survivor's own, others have to be found.
 
     A run is there when its instant has been fired; when it begins is up to the workers, who may be struck as well.
@@ -141,7 +147,7 @@ def _scheduler_kills(case: Case) -> Iterator[float]:
                 yield from _next_fire(case, kill, job, *fires[position])
 
 
-def _next_fire(case: Case, kill: Fault, job: Job, made: float, instant: float) -> Iterator[float]:
+def _next_fire(case: Case, kill: Fault, job: Job, made: float, instant: float) -> Iterator[_Case]:
     """From the kill, or from the instant if that came later; one that was passed over meanwhile had to be fired too.
 
     Whatever else happens meanwhile, the database's restart too, is no excuse.
@@ -149,7 +155,7 @@ def _next_fire(case: Case, kill: Fault, job: Job, made: float, instant: float) -
     passed_over = (max(first / MICRO, kill.began) for first, last in job.missed if last / MICRO >= kill.began)
     due = max(kill.began, min([instant, *passed_over]))
     if due <= kill.began + case.faults.aftermath:
-        yield max(0.0, made - due)
+        yield _Case(kill, max(0.0, made - due))
 
 
 def _fires(job: Job) -> list[tuple[float, float]]:
@@ -160,7 +166,7 @@ def _fires(job: Job) -> list[tuple[float, float]]:
     return sorted((run.moment("createdAt") or 0.0, run.scheduled or 0.0) for run in own)
 
 
-def _database_restarts(case: Case) -> Iterator[float]:
+def _database_restarts(case: Case) -> Iterator[_Case]:
     """From the database accepting to the first start of what nobody can have claimed before it crashed."""
     crashes = [fault for fault in case.faults.all if fault.kind in _RESTARTS]
     starts = sorted((run.starts[0].at, run.id) for run in case.runs.values() if run.starts) if crashes else []
@@ -168,7 +174,7 @@ def _database_restarts(case: Case) -> Iterator[float]:
         following = map(starts.__getitem__, range(bisect_left(starts, (fault.ended, "")), len(starts)))
         first = next((at for at, name in following if _is_born_after(case.runs[name], fault.ended)), None)
         if first is not None:
-            yield first - fault.ended
+            yield _Case(fault, first - fault.ended)
 
 
 def _is_born_after(run: Run, at: float) -> bool:
@@ -180,6 +186,8 @@ def _is_kill(fault: Fault, target: str) -> bool:
     return fault.kind == "kill" and fault.target.startswith(target)
 
 
-def _summary(bound: float | None, found: list[float]) -> dict[str, Any]:
+def _summary(bound: float | None, found: list[_Case]) -> dict[str, Any]:
+    faults = {(each.fault.began, each.fault.target) for each in found}
     promise = {} if bound is None else {"bound": bound}
-    return {"cases": len(found), **promise, **({"worst": round(max(found), 2)} if found else {})}
+    worst = {"worst": round(max(each.took for each in found), 2)} if found else {}
+    return {"faults": len(faults), "cases": len(found), **promise, **worst}

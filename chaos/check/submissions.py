@@ -32,7 +32,7 @@ def lost_submissions(case: Case) -> Iterator[Finding]:
             )
     for job in case.jobs.values():
         if job.row is None:
-            if not any(each.kind == "deleteJob" and (each.body or {}).get("purge") for each in job.operations):
+            if not any(map(_purges, job.operations)):
                 yield Finding(check="S1", rule="job", message="acknowledged, and the API does not show it", job=job.id)
         elif job.timeline.judged and not any(agrees(job.row, each) for each in job.timeline.last if each is not None):
             yield Finding(
@@ -133,6 +133,10 @@ def _unasked_jobs(case: Case) -> Iterator[Finding]:
             yield Finding(check="S4", rule="job", message=message, job=row["jobId"])
         else:
             yield Finding(check="S5", rule="job", message="nobody created this job", job=row["jobId"])
+
+
+def _purges(call: Operation) -> bool:
+    return call.kind == "deleteJob" and bool((call.body or {}).get("purge")) and call.outcome is not Outcome.FAIL
 
 
 def _lost(run: Run, rule: str, message: str) -> Finding:

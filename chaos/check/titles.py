@@ -30,13 +30,14 @@ SAFETY: Final = {
     "S25": "the audit trail is whole",
     "S26": "never more than a quota, never faster than a rate",
     "S27": "what is encrypted is nowhere in clear",
+    "S28": "nobody is stopped without a reason, or goes on when its time is up",
     "S31": "a command leaves nobody behind",
     "S32": "the newest run makes the older one stop",
     "S33": "an idempotency key stands for one request",
     "S34": "nobody is called who may not be",
     "S35": "a secret that was given is not kept",
 }
-"""S28 to S30 were never given: reports of all times mean the same by a number."""
+"""S29 and S30 were never given: reports of all times mean the same by a number."""
 QUALITY: Final = {
     "L1": "lateness",
     "L2": "recovery",

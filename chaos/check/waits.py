@@ -28,9 +28,16 @@ def first_starts(case: Case) -> list[Wait]:
     )
 
 
-def in_quiet(case: Case, wait: Wait) -> bool:
-    """Whether neither its time nor its start fell under a fault or the aftermath of one."""
-    return case.faults.quiet(wait.at - wait.late) and case.faults.quiet(wait.at)
+def in_quiet(case: Case, wait: Wait) -> Wait | None:
+    """What is known of a run whose time came when no fault was on, nor its aftermath; None of all others.
+
+    If it had not begun when the next fault struck, it is known to have been as late as that, and no more is told.
+    """
+    due = wait.at - wait.late
+    if not case.faults.quiet(due):
+        return None
+    struck = case.faults.next_after(due)
+    return wait if wait.at <= struck else Wait(struck, struck - due, wait.tenant)
 
 
 def due_of(case: Case, run: Run) -> float | None:

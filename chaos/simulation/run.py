@@ -16,7 +16,16 @@ from chaos.simulation.storm import Storm
 from chaos.simulation.wire import SimDatabase
 from chaos.simulation.world import World
 from chaos.verdict import Verdict, check
-from chaos.watch import BACKFILLED, DECIDED, MISSED, backfilled_runs, decisions, missed_ranges
+from chaos.watch import (
+    BACKFILLED,
+    DECIDED,
+    FILLED,
+    MISSED,
+    backfilled_runs,
+    decisions,
+    filled_operations,
+    missed_ranges,
+)
 from foliot.domain.misfire import GRACE
 from foliot.kit import telemetry
 from foliot.services.insights import Insights
@@ -160,6 +169,7 @@ async def _dump(world: World, clients: Clients, *, quiet: bool) -> Dump:
     found = Dump(taken=world.ground.seconds(), jobs={}, runs={}, attempts={}, quiet=quiet)
     found.missed = missed_ranges(world.ground.fetch(MISSED))
     found.backfilled = backfilled_runs(world.ground.fetch(BACKFILLED))
+    found.filled = filled_operations(world.ground.fetch(FILLED))
     found.decided = decisions(world.ground.fetch(DECIDED))
     observer = Node(world, "observer")
     insights = Insights(SimDatabase(observer))

@@ -14,6 +14,7 @@ from chaos.synthetic import (
     planted_oddities,
     planted_outsiders,
     planted_promises,
+    planted_stops,
     planted_time,
     poison,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "planted_oddities",
     "planted_outsiders",
     "planted_promises",
+    "planted_stops",
     "planted_time",
     "poison",
 ]

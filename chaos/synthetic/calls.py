@@ -4,7 +4,7 @@ from typing import Any
 
 from chaos.oracle import MICRO
 from chaos.records import CROWD, CROWDED, Outcome, digest
-from chaos.synthetic.execution import Ended, Plan, carry_out, new_run
+from chaos.synthetic.execution import STALLED, Ended, Plan, carry_out, new_run
 from chaos.synthetic.jobs import Pretended
 from chaos.synthetic.world import BEGIN, TARGET, TENANTS, World, rfc3339
 
@@ -32,6 +32,8 @@ def body_for(world: World, tenant: str, plan: Plan, **more: Any) -> dict[str, An
     body = {"handler": handler, "payload": {"tenant": tenant, "serial": world.number("act")}, **more}
     if plan.max_retries != 3:
         body["maxRetries"] = plan.max_retries
+    if plan.stalls:
+        body["timeoutSeconds"] = STALLED
     if plan.at_most_once:
         body["delivery"] = "atMostOnce"
     return body
@@ -107,12 +109,15 @@ def backfill(world: World, job: Pretended, at: float, first: float, last: float,
     range_ = {"from": rfc3339(BEGIN + first), "until": rfc3339(BEGIN + last)}
     body = {**range_, "reprocess": reprocess, "concurrency": 1, "order": "oldest"}
     name, made = world.number("op"), list[str]()
-    answer = {"operationId": name, "jobId": job.id}
+    progress = {"total": 0, "skipped": 0}
+    answer = {"operationId": name, "jobId": job.id, "progress": progress}
     world.operation("backfillJob", job.tenant, invoked, Outcome.OK, job=job.id, body=body, answer=answer)
     world.backfilled.setdefault(job.id, {})[name] = made
     free = invoked + 0.1
     had = {row["scheduledAt"] for row in world.runs[job.tenant] if row["jobId"] == job.id}
     for instant in job.standings[-1][1].definition.nominal(BEGIN + first, BEGIN + last):
+        progress["total"] += 1
+        progress["skipped"] += reprocess != "all" and rfc3339(instant / MICRO) in had
         if reprocess == "all" or rfc3339(instant / MICRO) not in had:
             run = new_run(world, job.tenant, job.id, instant / MICRO, job.body["payload"])
             made.append(run["id"])

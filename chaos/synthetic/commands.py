@@ -14,6 +14,8 @@ from chaos.timeline import Standing
 
 COMMAND: dict[str, Any] = {"type": "command", "argv": ["/usr/bin/report"]}
 PERIOD = 11.0
+TIME = 2.0
+"""Seconds that an attempt takes, and that one of them may take at most."""
 
 
 def commands(world: World) -> None:
@@ -28,6 +30,8 @@ def commands(world: World) -> None:
         tenant, at = world.dice.choice(TENANTS), BEGIN + 412 + 20.0 * turn + world.between(0, 5)
         body = body_for(world, tenant, plan, handler=COMMAND)
         body["payload"]["leaves"] = True
+        if status == "failed":
+            body["timeoutSeconds"] = TIME
         run = new_run(world, tenant, None, at + 0.03, body["payload"])
         world.operation("createRun", tenant, at, Outcome.OK, body=body, answer={"runId": run["id"]}, status=201)
         _carry_out(world, run, at + 0.1, status)
@@ -37,7 +41,7 @@ def commands(world: World) -> None:
 
 def _carry_out(world: World, run: dict[str, Any], at: float, status: str) -> None:
     """One attempt, and somebody whom it leaves behind and who is alive until its worker has ended all."""
-    fence, boot, ended = next(world.fences), world.boot(0, at), at + 2.0
+    fence, boot, ended = next(world.fences), world.boot(0, at), at + TIME
     told = {"attempt": 1, "fence": fence, "worker": boot, "nonce": f"n{fence}", "isolated": True}
     world.effect(Phase.START, at, run, **told)
     if status == "completed":

@@ -5,6 +5,8 @@ from typing import Any, Final, NamedTuple
 from chaos.records import SNOOZE, Phase, digest
 from chaos.synthetic.world import BOUNDS, SLOTS, World, rfc3339
 
+STALLED: Final = 0.5
+"""Seconds that a run may take which is to run into its time-out."""
 UNCOUNTED: Final = frozenset({"released", "snoozed"})
 
 
@@ -121,7 +123,7 @@ def _attempt(world: World, run: dict[str, Any], rows: list[dict[str, Any]], at: 
         stalls = spent >= plan.fails
         if not stalls:
             world.effect(Phase.END, end, run, failed=True, **told)
-        settled = world.available(end + 0.01)
+        settled = world.available(at + STALLED if stalls else end + 0.01)
         on_record("timed_out" if stalls else "failed", settled)
         return ("failed", settled) if spent >= plan.max_retries else ("again", settled + world.between(0.2, 2))
     world.effect(Phase.END, end, run, **told)

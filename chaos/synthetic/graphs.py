@@ -74,7 +74,7 @@ class _Graph:
             record(self._world, runs["join"], at, at, "pending", None, 0)
             return
         if fate == "replayed":
-            replay(self._world, self._tenant, runs["left"], died, at - BEGIN + 5, 1, by_filter=False)
+            replay(self._world, self._tenant, runs["left"], died, at - BEGIN + 5, 1)
             both = seconds(died["finishedAt"])
         self._run(runs["join"], at, both, Plan(http=True))
 

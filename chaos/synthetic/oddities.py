@@ -14,12 +14,13 @@ def letters(world: World) -> None:
         for turn, (fails, replays) in enumerate(((1, 1), (9, 2), (9, 0), (9, 1), (1, 1))):
             at = 410 + 14.0 * turn + world.between(0, 3)
             plan = Plan(fails=fails, max_retries=0, at_most_once=turn == 4)
-            run, row = _hand_in(world, tenant, BEGIN + at, plan)
+            name = f"letters{turn}"
+            run, row = _hand_in(world, tenant, BEGIN + at, plan, handler=name)
             for number in range(replays):
                 at += 4.0
-                replay(world, tenant, run, row, at, fails, by_filter=number == 1)
+                replay(world, tenant, run, row, at, fails, by_filter=name if number == 1 else None)
             if fails == 9 and replays < 2:
-                _discard(world, tenant, row, at + 5.0, by_filter=replays == 1)
+                _discard(world, tenant, row, at + 5.0, by_filter=name if replays == 1 else None)
     refused = {"body": {"runIds": [world.number("run")]}, "status": 404}
     world.operation("replayLetters", TENANTS[0], BEGIN + 420, Outcome.FAIL, **refused)
 
@@ -34,9 +35,16 @@ def _hand_in(world: World, tenant: str, at: float, plan: Plan, **more: Any) -> t
 
 
 def replay(
-    world: World, tenant: str, run: dict[str, Any], row: dict[str, Any], at: float, fails: int, *, by_filter: bool
+    world: World,
+    tenant: str,
+    run: dict[str, Any],
+    row: dict[str, Any],
+    at: float,
+    fails: int,
+    *,
+    by_filter: str | None = None,
 ) -> None:
-    """The same run goes on, and its attempts count on."""
+    """The same run goes on, and its attempts count on; `by_filter`: for this handler, and not by hand."""
     _decide(world, tenant, row, "replayed", BEGIN + at, by_filter=by_filter)
     world.runs[tenant].remove(row)
     spent = row["attempts"]
@@ -54,17 +62,18 @@ def replay(
     world.runs[tenant].append(row)
 
 
-def _discard(world: World, tenant: str, row: dict[str, Any], at: float, *, by_filter: bool) -> None:
+def _discard(world: World, tenant: str, row: dict[str, Any], at: float, *, by_filter: str | None) -> None:
     _decide(world, tenant, row, "discarded", BEGIN + at, by_filter=by_filter)
     row["state"] = "discarded"
 
 
-def _decide(world: World, tenant: str, row: dict[str, Any], deed: str, at: float, *, by_filter: bool) -> None:
+def _decide(world: World, tenant: str, row: dict[str, Any], deed: str, at: float, *, by_filter: str | None) -> None:
     kind, by = "replayLetters" if deed == "replayed" else "discardLetters", "hand"
     if by_filter:
         by = world.number("op")
         answer: dict[str, Any] = {"runIds": [], "refused": [], "operation": {"operationId": by}}
-        world.operation(kind, tenant, at - 0.5, Outcome.OK, body={"filter": {}}, answer=answer, key=world.number("key"))
+        body: dict[str, Any] = {"filter": {"handler": by_filter}}
+        world.operation(kind, tenant, at - 0.5, Outcome.OK, body=body, answer=answer, key=world.number("key"))
     elif deed == "replayed" and world.dice.random() < 0.5:
         world.operation("retryRun", tenant, at - 0.03, Outcome.OK, run=row["runId"], answer={"runId": row["runId"]})
     else:

@@ -75,9 +75,14 @@ def _entry(it: Surgery, action: str) -> Row:
 
 
 def _leave_out(it: Surgery, action: str) -> None:
-    """And nobody can tell by the chain."""
-    _trail(it).entries.remove(_entry(it, action))
-    chain(_trail(it))
+    _silence(it, _entry(it, action)["request"])
+
+
+def _silence(it: Surgery, request: str) -> None:
+    """Nothing tells of it, and nobody can tell by the chain."""
+    for trail in it.dump.audit.values():
+        trail.entries[:] = [each for each in trail.entries if each["request"] != request]
+        chain(trail)
 
 
 @plant("S25 a change that nothing tells of")
@@ -88,6 +93,24 @@ def _(it: Surgery) -> None:
 @plant("S25 a key that was revoked untold")
 def _(it: Surgery) -> None:
     _leave_out(it, "revokeKey")
+
+
+@plant("S25 a cancel that nothing tells of")
+def _(it: Surgery) -> None:
+    cancelled = {row["runId"] for row in it.runs() if row["status"] == "cancelled" and row["jobId"] is None}
+    cancel = next(each for each in it.answered("cancelRun") if each.run in cancelled)
+    _silence(it, cancel.request)
+
+
+@plant("S25 a replay that nothing tells of")
+def _(it: Surgery) -> None:
+    _silence(it, it.answered("replayLetters")[0].request)
+
+
+@plant("S25 a call that was denied, and nothing tells of it")
+def _(it: Surgery) -> None:
+    made = {(each.answer or {}).get("keyId") for each in it.answered("createKey")}
+    _silence(it, _first(it, lambda each: each.status in {401, 403} and each.by in made).request)
 
 
 @plant("S25 an entry that was rewritten")

@@ -43,6 +43,14 @@ def _(it: Surgery) -> None:
     it.dump.decided[run["runId"]][1]["by"] = "op_of_nobody"
 
 
+@plant("S18 overlooked by a filter")
+def _(it: Surgery) -> None:
+    """It is dead, like the one that was discarded by a filter, and older."""
+    run = _decided(it, "replayed", "discarded")
+    del it.dump.decided[run["runId"]][1]
+    run["state"] = "dead"
+
+
 @plant("S18 one call, two replays")
 def _(it: Surgery) -> None:
     run = _decided(it, "replayed")

@@ -56,6 +56,20 @@ def _(it: Surgery) -> None:
     it.move(run, seconds(run["dueAt"]) - 0.1 - start.at)
 
 
+@plant("S3 not made up for")
+def _(it: Surgery) -> None:
+    """The operator went on with the next, and forgot one of several."""
+    forgotten = _backfill(it).pop()
+    it.erase(next(row for row in it.runs() if row["runId"] == forgotten))
+
+
+@plant("S3 not made up for again")
+def _(it: Surgery) -> None:
+    again = next(each for each in it.answered("backfillJob") if (each.body or {})["reprocess"] == "all")
+    forgotten = it.dump.backfilled[again.job or ""][(again.answer or {})["operationId"]].pop()
+    it.erase(next(row for row in it.runs() if row["runId"] == forgotten))
+
+
 @plant("S4 made up for twice")
 def _(it: Surgery) -> None:
     runs = _backfill(it)

@@ -4,8 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from chaos.check.audit import ALWAYS, BECAME, FIELDS, NOTHING, link
+from chaos.check.audit import FIELDS, NOTHING, link
+from chaos.check.told import ALWAYS, BECAME, DENIED, LETTERS
 from chaos.records import Operation, Outcome, Trail
+
+_TOLD = ALWAYS | LETTERS | BECAME.keys() | {"cancelRun"}
 
 
 def trails_of(operations: Iterable[Operation]) -> dict[str, Trail]:
@@ -13,9 +16,9 @@ def trails_of(operations: Iterable[Operation]) -> dict[str, Trail]:
     told: dict[str, Trail] = {}
     for number, each in enumerate(sorted(operations, key=lambda each: each.completed), 1):
         trail = told.setdefault(each.tenant, Trail([], 0, NOTHING))
-        if each.outcome is Outcome.OK and (each.kind in ALWAYS or each.kind in BECAME):
+        if each.outcome is Outcome.OK and each.kind in _TOLD:
             trail.entries.append(_entry(number, each, "done"))
-        elif each.status in {401, 403}:
+        elif each.status in DENIED:
             trail.entries.append(_entry(number, each, "denied"))
     for trail in told.values():
         chain(trail)
@@ -37,10 +40,11 @@ def _entry(number: int, each: Operation, outcome: str) -> dict[str, Any]:
         "tenant": 1,
         "at": round(each.completed * 1_000_000),
         "actor": each.tenant,
+        "key": each.by,
         "request": each.request,
         "action": each.kind,
         "subject": each.job or each.thing,
         "outcome": outcome,
-        "after": json.dumps({name: value}),
+        "after": json.dumps({"attempts": 1} if outcome == "denied" else {name: value}),
     }
     return dict.fromkeys(FIELDS) | said

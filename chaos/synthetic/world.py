@@ -129,6 +129,7 @@ class World:
             attempts=self.attempts,
             occurrences=self.occurrences,
             backfilled=self.backfilled,
+            filled=[name for of_job in self.backfilled.values() for name in of_job],
             decided=self.decided,
             booked=self.booked,
             missed=self.missed,

@@ -68,9 +68,9 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
         "missedTargets": ["L6 share of answered calls: 0.9976, and 0.999 is the target"],
         "unjudged": "3 of 400 jobs",
         "recovery": {
-            "worker kill to restart of its runs": {"cases": 1, "worst": 16.2, "bound": 20.0},
-            "scheduler kill to next fire": {"cases": 1, "worst": 10.1, "bound": 10.0},
-            BYSTANDERS: {"cases": 3, "worst": 42.9},
+            "worker kill to restart of its runs": {"faults": 1, "cases": 1, "worst": 16.2, "bound": 20.0},
+            "scheduler kill to next fire": {"faults": 1, "cases": 1, "worst": 10.1, "bound": 10.0},
+            BYSTANDERS: {"faults": 2, "cases": 3, "worst": 42.9},
         },
         "zombies": {"handlers that ended late": 11},
         **dict.fromkeys(TRIED, "known"),
@@ -81,7 +81,7 @@ def test_the_page_names_what_was_left_out_and_how_it_went():
     for part in (
         "12,345",
         "67,890 effects were read and judged in 12.3 s.",
-        f"| {BYSTANDERS} | 3 | 42.90 s | - | - |",
+        f"| {BYSTANDERS} | 2 | 3 | 42.90 s | - | - |",
         "1 violations",
         "The run **failed**:\n- violations: 1\n",
         "It is no proof:\n- that takes 600 s",
