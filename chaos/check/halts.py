@@ -1,7 +1,7 @@
 """When somebody could do what falls to schedulers: fire what has come up, take back what a dead worker held.
 
-One that stands does it for all, so what happens to another explains nothing. Only while none stands, or the database is
-away, does everything wait.
+One that stands does it for all, so what happens to another explains nothing. Only while none stands, the database is away,
+or more was handed in on purpose than can be done, does everything wait.
 """
 
 import math
@@ -23,6 +23,8 @@ FIRES: Final = 15.0
 looks for that every 2 s. It is half of the grace; with less than that, a busy machine would be taken for a fault."""
 _SILENT: Final = frozenset({"partition", "stall", "halfOpen"})
 """Nobody is told that such a wire is dead: what was asked through it is waited for, up to a time-out."""
+_TOO_MUCH: Final = "rush"
+"""Whoever stood still before it has all that to catch up with, beside as much work as there is room for."""
 _HARMLESS: Final = frozenset({"clockJump", "delay"})
 """What keeps no scheduler from its work: only the database's clock is asked, and a delay is less than a second."""
 
@@ -39,7 +41,7 @@ def _first(stands: list[Span], since: float, needs: float) -> float:
 @lru_cache(maxsize=1)
 def _stretches(faults: FaultBook, bounds: Bounds) -> list[list[Span]]:
     """Of each scheduler: the times in which it stood, and the database with it."""
-    away = [fault for fault in faults.all if strikes_everybody(fault)]
+    away = [fault for fault in faults.all if strikes_everybody(fault) or fault.kind == _TOO_MUCH]
     if len(bounds.schedulers) < 2:
         # Where there is only one, or nobody knows of more, each restart is its own: of several, the next one's turn
         # comes when the one before is back.

@@ -40,9 +40,14 @@ def test_one_that_stands_now_and_then_for_less_than_it_needs_has_not_done_it():
     assert by(*struck) == 140 + BACK + NEEDS
 
 
-@pytest.mark.parametrize("kind", ["postgresKill", "postgresStop", "diskFull"])
+@pytest.mark.parametrize("kind", ["postgresKill", "postgresStop", "outage", "diskFull"])
 def test_without_the_database_nobody_works(kind: str):
     assert by((kind, "postgres", 100, 110)) == 110 + BACK + NEEDS
+
+
+def test_beside_more_than_can_be_done_it_may_take_until_that_is_over():
+    """Seed 190729: after 42 s without schedulers a schedule of every second was behind by 31 s while a rush went on."""
+    assert by(("rush", "workers", 100, 140)) == 140 + BACK + NEEDS
 
 
 @pytest.mark.parametrize("target", ["api-0", "worker-1"])
