@@ -1,7 +1,7 @@
 """When somebody could do what falls to schedulers: fire what has come up, take back what a dead worker held.
 
-One that stands does it for all, so what happens to another explains nothing. Only while none stands, the database is away,
-or more was handed in on purpose than can be done, does everything wait.
+One that stands does it for all, so what happens to another explains nothing. Only while none stands, the database is
+away, or more was handed in on purpose than can be done, does everything wait.
 """
 
 import math
