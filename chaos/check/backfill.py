@@ -15,7 +15,6 @@ from chaos.check.finding import Finding
 from chaos.check.lines import left_place
 from chaos.check.occurrences import Occurrences
 from chaos.oracle import MICRO, instant
-from chaos.records import Outcome
 
 
 class Asked(NamedTuple):
@@ -34,7 +33,8 @@ def backfilled_wrongly(case: Case, found: Occurrences) -> Iterator[Finding]:
     job = found.job
     if not job.backfilled:
         return
-    asked = [_asked(call.first.invoked, call.first.body or {}) for call in case.calls if _wanted(call.operations, job)]
+    calls = case.backfills.get(job.id, [])
+    asked = [_asked(call.first.invoked, call.first.body or {}) for call in calls if not call.refused]
     by_instant: dict[int, list[Run]] = defaultdict(list)
     for run in job.runs:
         if run.id in job.backfilled and run.instant is not None:
@@ -47,8 +47,8 @@ def backfilled_wrongly(case: Case, found: Occurrences) -> Iterator[Finding]:
             yield _about("S4", job, runs[-1], f"was made up for {len(runs)} times, and {len(covering)} times asked for")
         elif all(each.reprocess == "none" for each in covering) and _had_run(found, at, covering[0].at):
             yield _about("S4", job, runs[0], "was made up for, and had been run")
-    for call in case.calls:
-        if (answer := call.answered) is not None and answer.kind == "backfillJob" and answer.job == job.id:
+    for call in calls:
+        if (answer := call.answered) is not None:
             made = [case.runs[run] for run in job.backfills.get((answer.answer or {})["operationId"], ())]
             yield from _crowded(case, job, made, (answer.body or {})["concurrency"])
             yield from _out_of_order(job, made, (answer.body or {})["order"])
@@ -80,14 +80,6 @@ def _out_of_order(job: Job, made: list[Run], order: str) -> Iterator[Finding]:
         at, next_at = before.scheduled or 0.0, after.scheduled or 0.0
         if (next_at < at) if order == "oldest" else (next_at > at):
             yield _about("S10", job, after, f"was made up for after {at:.6f}, and the {order} was to come first")
-
-
-def _wanted(tries: list[Any], job: Job) -> bool:
-    return (
-        tries[0].kind == "backfillJob"
-        and tries[0].job == job.id
-        and any(each.outcome is not Outcome.FAIL for each in tries)
-    )
 
 
 def _asked(at: float, body: dict[str, Any]) -> Asked:

@@ -5,7 +5,7 @@ from typing import Any
 
 from chaos.check.bounds import Bounds
 from chaos.check.calls import NO_RUNS, group, submission_of, submitted
-from chaos.check.facts import Job, Run
+from chaos.check.facts import Call, Job, Run
 from chaos.check.faultbook import FaultBook
 from chaos.check.jobs import read_jobs
 from chaos.check.wiring import Graphs
@@ -82,6 +82,15 @@ class Case:
         for each in self.evidence.operations:
             if each.kind == "cancelRun" and each.run is not None:
                 found.setdefault(each.run, []).append(each)
+        return found
+
+    @cached_property
+    def backfills(self) -> dict[str, list[Call]]:
+        """Who wanted the past of a job to be filled, by job."""
+        found: dict[str, list[Call]] = {}
+        for call in self.calls:
+            if call.first.kind == "backfillJob" and call.first.job is not None:
+                found.setdefault(call.first.job, []).append(call)
         return found
 
     @cached_property

@@ -83,9 +83,9 @@ def _overlooked(case: Case, decisions: Decisions) -> Iterator[Finding]:
     filters = [call for calls in decisions.filtered.values() for call in calls if _had_its_time(case, call)]
     wanted = [(call.first, (call.first.body or {})["filter"]) for call in filters]
     for run in case.runs.values() if wanted else ():
-        died = run.moment("finishedAt")
-        if run.submission is None or run.row is None or run.row["state"] != "dead" or died is None:
+        if run.submission is None or run.row is None or run.row["state"] != "dead":
             continue
+        died = run.moment("finishedAt") or case.cutoff
         tenant, handler = run.submission.operation.tenant, run.submission.body.get("handler")
         for first, filter_ in wanted:
             if died < first.invoked - case.bounds.clock and (first.tenant, {"handler": handler}) == (tenant, filter_):

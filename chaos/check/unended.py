@@ -11,6 +11,8 @@ from chaos.check.poison import poisonous
 from chaos.oracle import seconds
 from chaos.records import BOOKING
 
+_STOPPED: Final = frozenset({"failed", "timed_out", "released"})
+"""What becomes of who did not come to its end, unless somebody cancelled it or its worker was lost."""
 DEFAULT: Final = 300.0
 """Seconds that an attempt may take if its owner says nothing."""
 _SOONER: Final = 0.5
@@ -23,12 +25,11 @@ _NEVER_CALLED: Final = frozenset({"SecretMissing", "CommandNotAllowed", "Unreada
 
 def stopped_without_reason(case: Case, run: Run) -> Iterator[Finding]:
     """It began and never came to its end, and is on record as failed, out of time or handed back."""
-    if not run.attempts or poisonous(case, run):
-        return
-    ended = {each.fence for each in run.ends}
     for row in run.attempts:
+        if row["status"] not in _STOPPED or any(each.fence == row["fence"] for each in run.ends):
+            continue
         start = next((each for each in run.starts if each.fence == row["fence"]), None)
-        if start is None or row["fence"] in ended or row["finishedAt"] is None or row.get("lateResult"):
+        if start is None or row["finishedAt"] is None or row.get("lateResult") or poisonous(case, run):
             continue
         finished = seconds(row["finishedAt"])
         worker = case.worker_of(start)
@@ -41,16 +42,12 @@ def stopped_without_reason(case: Case, run: Run) -> Iterator[Finding]:
 
 def beyond_its_time(case: Case, run: Run) -> Iterator[Finding]:
     """A handler gives a sign of life long after its time was up."""
-    signs = (*run.beats, *run.ends)
-    if not signs:
+    latest = max(run.ends[-1].at if run.ends else 0.0, run.beats[-1].at if run.beats else 0.0)
+    if not run.starts or latest - run.starts[0].at <= _LATER:  # nearly all of them
         return
-    longest = None
+    longest = max(map(_limit, case.bodies_of(run)), default=DEFAULT)
     for start in run.starts:
-        last = max((each.at for each in signs if each.nonce == start.nonce), default=start.at)
-        if last - start.at <= _LATER:  # nearly all of them: nobody has less time than that, and what comes to it
-            continue
-        if longest is None:
-            longest = max(map(_limit, case.bodies_of(run)), default=DEFAULT)
+        last = max((each.at for each in (*run.beats, *run.ends) if each.nonce == start.nonce), default=start.at)
         if last - start.at > longest + _LATER and not case.faults.held(case.worker_of(start), start.at, last):
             message = f"was alive {last - start.at:.1f} s after its start, and may take {longest:g} s"
             yield _about(run, "beyond its time", message, last)

@@ -13,9 +13,8 @@ from chaos.timeline import CHANGES
 
 
 def left_unfilled(case: Case, found: Occurrences) -> Iterator[Finding]:
-    for call in case.calls:
-        answer = call.answered
-        if answer is not None and answer.kind == "backfillJob" and answer.job == found.job.id:
+    for call in case.backfills.get(found.job.id, ()):
+        if (answer := call.answered) is not None:
             yield from _left_out(case, found, call, answer)
 
 
