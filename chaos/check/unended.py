@@ -7,6 +7,7 @@ from chaos.check.case import Case
 from chaos.check.command import is_command
 from chaos.check.facts import Run
 from chaos.check.finding import Finding
+from chaos.check.forbidden import REFUSED
 from chaos.check.poison import poisonous
 from chaos.oracle import seconds
 from chaos.records import BOOKING
@@ -19,7 +20,7 @@ _SOONER: Final = 0.5
 """The share of its time, and the seconds, that may be gone when a handler on a busy machine says its first word."""
 _LATER: Final = 3.0
 """Seconds in which somebody whose time is up may yet give a sign of life: some have to be asked."""
-_NEVER_CALLED: Final = frozenset({"SecretMissing", "CommandNotAllowed", "UnreadablePayload"})
+_NEVER_CALLED: Final = frozenset({REFUSED, "SecretMissing", "CommandNotAllowed", "UnreadablePayload"})
 """Classes of errors of who was not called by this attempt, but perhaps by another of the same claim."""
 
 

@@ -55,7 +55,11 @@ def _(it: Surgery) -> None:
 @plant("S21 tried again after it had been asked to stop")
 def _(it: Surgery) -> None:
     run, call = _cancel(it, "running", "cancelled", 1)
-    it.attempts(run)[0]["status"] = "failed"
+    (attempt,) = it.attempts(run)
+    attempt["status"] = "failed"
+    end = copy.copy(it.effects(run, Phase.START)[0])
+    end.phase, end.failed, end.at = Phase.END, True, seconds(attempt["finishedAt"]) - 0.01
+    it.add(end)
     _begin(it, run, seconds((call.answer or {})["cancelRequestedAt"]) + 1.0, 900_000)
 
 

@@ -62,11 +62,12 @@ LEFT_OUT = {
     "late-claim-kept",
     "crashes-uncounted",
     "success-handed-back",
+    "outage-massacre",
 }
 """Those that need what the simulation lacks: parents that end at the very same time, pauses that last, processes apart
-from their worker, handlers with a wire of their own, the gateway, handlers that outlast a lease, kills that hit one of
-few, runs that may begin once only, statements that are held up for longer than a lease, clients with keys, versions,
-quotas and secrets of their own, and workers that nothing has happened to for a while."""
+from their worker, handlers with a wire of their own, the gateway, handlers and outages that outlast a lease, kills that
+hit one of few, runs that may begin once only, statements that are held up for longer than a lease, clients with keys,
+versions, quotas and secrets of their own, and workers that nothing has happened to for a while."""
 SOONER = {
     "fence-off": 19,
     "unique-off": 12,
