@@ -132,8 +132,8 @@ def _justified(case: Case, run: Run, before: Effect, after: Effect) -> bool:
     told = max((end.at for end in run.ends if end.fence == older.fence), default=after.at)
     until = min(after.at, told + case.bounds.straggler)
     worker = case.worker_of(older)
-    was_lost = row is None or row["status"] != "lost" or case.faults.took(worker, before.at, after.at)
-    return poisonous(case, run) or (was_lost and case.faults.held(worker, before.at, until))
+    may_be_lost = row is None or row["status"] != "lost" or case.faults.took(worker, before.at, after.at)
+    return poisonous(case, run) or (may_be_lost and case.faults.held(worker, before.at, until))
 
 
 def _about(run: Run, check: str, rule: str, message: str, at: float | None = None) -> Finding:

@@ -26,7 +26,7 @@ def _left_out(case: Case, found: Occurrences, call: Call, answer: Operation) -> 
         return
     made = {case.runs[run].instant for run in job.backfills.get(told["operationId"], ())}
     wanted = _range(job, answer.body or {})
-    if wanted is None:
+    if not wanted:
         return
     # Whoever was there already when its turn came is not made twice.
     there = {at for at in wanted if any(_goes_on(run, call.first.invoked) for run in found.records.get(at, ()))}
@@ -56,11 +56,11 @@ def _had_its_time(case: Case, job: Job, call: Call, told: float, count: int) -> 
     )  # fmt: skip
 
 
-def _range(job: Job, body: dict[str, Any]) -> set[int] | None:
-    """The instants that it is about; None if nobody knows which definition they are of."""
+def _range(job: Job, body: dict[str, Any]) -> set[int]:
+    """The instants that it is about; none if nobody knows which definition they are of."""
     rules = {each for each in job.definitions if each.recurring}
     if len(rules) != 1:
-        return None
+        return set()
     first, last = instant(body["from"]), instant(body["until"])
     return {at for at in rules.pop().nominal(first / MICRO - 1, last / MICRO) if first <= at <= last}
 
